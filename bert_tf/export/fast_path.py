@@ -12,17 +12,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.export.cpu.model import size_of
 from bert_tf.export.litert import lengths, write_litert
 from bert_tf.export.sample_texts import sample_texts
-from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
 
 _LONGEST = {"int8": 512, "float32": 64}  # tokens; the SavedModel computes longer sequences about as fast
-_MOST_PACKED = 2**29  # bytes: LiteRT packs the weights once for each length, which in float32 is a lot
+_MOST_PACKED = 2**29  # bytes of all interpreters: each packs the weights once for each length
 _COUNTS = (1, 2, 4, 8, 16, 32)
 _MOST_TOKENS = 2048  # of a request that is measured
 _REPEATS = 5
@@ -42,8 +41,10 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     """
     is_int8 = served.options.dtype == "int8"
     named = lengths(served.max_seq_length, _LONGEST[served.options.dtype])
-    named = named if is_int8 else _fitting(named, served)
-    if not named:
+    packed = _packed(served)
+    if not is_int8:  # the longest that fit into memory
+        named = dict(sorted(named.items(), key=lambda item: -item[1])[: _MOST_PACKED // packed])
+    if len(named) < 2:
         logging.info("The SavedModel answers all texts: LiteRT would take too much memory for this model in float32.")
         return
     folder = os.path.join(directory, FOLDER)
@@ -55,7 +56,8 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
         shutil.rmtree(folder)
         logging.info("The SavedModel answers all texts: LiteRT was not faster for any.")
         return
-    speed = {MOST_TEXTS: most} if is_int8 else {MOST_TEXTS: most, INTERPRETERS: 1}
+    interpreters = max(1, _MOST_PACKED // (packed * len(named)))
+    speed = {MOST_TEXTS: most, INTERPRETERS: interpreters, ONLY_SHORT: not is_int8}
     write_text(os.path.join(folder, SPEED), json.dumps(speed, indent=1) + "\n")
     logging.info(
         "LiteRT answers requests of up to this many texts, by their tokens: %s. Its model of %.0f MiB is in %s.",
@@ -65,12 +67,11 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     )
 
 
-def _fitting(named, served):
-    """Returns the longest of the lengths for which LiteRT's packed weights fit into memory; {} if fewer than two do."""
+def _packed(served):
+    """Returns the bytes of the weights that LiteRT packs for one length."""
     words = served.task.config.vocab_size  # of the table, which is not packed
-    packed = size_of([spec for spec in served.weight_specs if spec.shape.rank > 1 and spec.shape[0] != words])
-    longest = sorted(named.items(), key=lambda item: -item[1])[: _MOST_PACKED // max(packed, 1)]
-    return dict(longest) if len(longest) > 1 else {}
+    matrices = [spec.shape for spec in served.weight_specs if spec.shape.rank > 1 and spec.shape[0] != words]
+    return sum(shape.num_elements() for shape in matrices) * (1 if served.options.dtype == "int8" else 4)
 
 
 def _most_texts(model, served, answer_texts, length):

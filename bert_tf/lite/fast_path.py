@@ -2,12 +2,13 @@
 
 An export for CPUs has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
 speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, it has
-graphs for short texts only, and one interpreter. TensorFlow Serving passes over the folder.
+graphs for short texts only. TensorFlow Serving passes over the folder.
 """
 
 import json
 import os
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from absl import logging
@@ -22,7 +23,8 @@ from bert_tf.utils.token_counts import TokenCounts
 FOLDER = os.path.join("assets.extra", "litert")
 SPEED = "speed.json"
 MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts up to which LiteRT is faster}
-INTERPRETERS = "interpreters"  # in speed.json, if not one for each core: their number, as each takes memory
+INTERPRETERS = "interpreters"  # in speed.json: their largest number, since each takes memory
+ONLY_SHORT = "only_short_texts"  # in speed.json: whether the file cannot answer all texts of the SavedModel
 _BYTES_PER_TOKEN = 4  # of English, with its spaces
 
 
@@ -46,10 +48,10 @@ class FastPath:
 
     def __init__(self, path: str, cores: int, threads: int | None = None, engine: str = "auto"):
         folder = os.path.join(path, FOLDER)
-        most_texts, interpreters = read_speed(os.path.join(folder, SPEED))
-        self._most_texts = most_texts if engine == "auto" else None
+        speed = read_speed(os.path.join(folder, SPEED))
+        self._most_texts = speed.most_texts if engine == "auto" else None
         self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
-        self._pool = RunnerPool(self._model.make_runner, cores, threads or cores, interpreters)
+        self._pool = RunnerPool(self._model.make_runner, cores, threads or cores, speed.interpreters)
         self.size = self._pool.size
         self.lengths = [each for each in self._model.lengths if self._most_texts is None or self._most_texts.get(each)]
 
@@ -156,7 +158,7 @@ def find_file(path: str) -> str:
 def _check_lengths(folder):
     """Raises ValueError if the model next to a SavedModel is one for short texts."""
     speed = os.path.join(folder, SPEED)
-    if os.path.isfile(speed) and read_speed(speed)[1] is not None:
+    if os.path.isfile(speed) and read_speed(speed).only_short_texts:
         raise ValueError(
             f"LiteRT's model in {folder} answers only short texts, as in each export in float32 or bfloat16 with "
             "`export_for=cpu`. Use the SavedModel with it (`engine=auto`), or export with `export_for=litert`, or in "
@@ -164,10 +166,22 @@ def _check_lengths(folder):
         )
 
 
-def read_speed(path: str) -> tuple[dict[int, int], int | None]:
-    """Returns {tokens of a graph: number of texts up to which LiteRT is faster}, and the number of interpreters.
+class Speed(NamedTuple):
+    """The contents of speed.json.
 
-    None stands for one interpreter for each core.
+    Attributes:
+        most_texts: {tokens of a graph: number of texts up to which LiteRT is faster}.
+        interpreters: the largest number of interpreters.
+        only_short_texts: whether the file cannot answer all texts of the SavedModel.
+    """
+
+    most_texts: dict[int, int]
+    interpreters: int
+    only_short_texts: bool
+
+
+def read_speed(path: str) -> Speed:
+    """Returns the contents of a speed.json.
 
     Raises:
         ValueError: it is damaged.
@@ -176,10 +190,11 @@ def read_speed(path: str) -> tuple[dict[int, int], int | None]:
         text = file.read()
     try:
         speed = json.loads(text)
-        interpreters = int(speed[INTERPRETERS]) if INTERPRETERS in speed else None
-        return {int(length): int(number) for length, number in speed[MOST_TEXTS].items()}, interpreters
+        most = {int(length): int(number) for length, number in speed[MOST_TEXTS].items()}
+        return Speed(most, int(speed[INTERPRETERS]), bool(speed[ONLY_SHORT]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} must hold {MOST_TEXTS!r} by length; got {brief(text)}. Export the model again."
+            f"{path} must hold {MOST_TEXTS!r} by length, {INTERPRETERS!r} and {ONLY_SHORT!r}; got {brief(text)}. "
+            "Export the model again."
         ) from error
 

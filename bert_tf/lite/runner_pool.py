@@ -19,16 +19,16 @@ class RunnerPool:
         make_runner: number of threads -> an interpreter.
         cores: number of cores, each of which has an interpreter, up to `most`; with more cores, each has several.
         threads: the most that compute one request.
-        most: the largest number of interpreters; None: four.
+        most: the largest number of interpreters; there are at most four.
 
     Attributes:
         size: number of interpreters.
     """
 
     def __init__(
-        self, make_runner: Callable[[int], LitertRunner], cores: int, threads: int, most: int | None = None
+        self, make_runner: Callable[[int], LitertRunner], cores: int, threads: int, most: int = _MOST_RUNNERS
     ):
-        self.size = min(cores, most or _MOST_RUNNERS)
+        self.size = min(cores, most, _MOST_RUNNERS)
         self._lock = threading.Lock()
         self._whole = make_runner(threads)
         share = min(threads, cores // self.size)

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import pathlib
 import re
 import shutil
 import time
@@ -17,7 +18,7 @@ from bert_tf import lite
 from bert_tf.export import fast_path
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained, load_trained_model
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, FastPath, open_fast_path
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED, FastPath, open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import ServingError
@@ -40,13 +41,18 @@ TEXT = "the film is a warm story"
 MANY = [TEXT] * 9
 
 
+def speed_of(most_texts):
+    """Returns the contents of speed.json."""
+    return json.dumps({MOST_TEXTS: most_texts, INTERPRETERS: 2, ONLY_SHORT: False})
+
+
 @pytest.fixture
 def version(exported, tmp_path):
     """An export of a classifier of which LiteRT answers up to four short texts."""
     path = tmp_path / "models" / "1"
     shutil.copytree(exported("classification", INT8), path)
     assert json.loads((path / FOLDER / SPEED).read_text())[MOST_TEXTS].keys() == {"8", "16"}
-    (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}}))
+    (path / FOLDER / SPEED).write_text(speed_of({"8": 4, "16": 4}))
     return path
 
 
@@ -122,7 +128,7 @@ def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
 
 
 DAMAGE = {
-    SPEED: (lambda data: b"{}", r"speed.json must hold 'most_texts' by length; got '\{\}'. Export"),
+    SPEED: (lambda data: b"{}", r"speed.json must hold 'most_texts' by length, .*; got '\{\}'. Export"),
     MODEL_FILE: (lambda data: data[:1000], r"model.tflite must be a .tflite file exported by bert_tf"),
 }
 
@@ -142,7 +148,7 @@ def test_with_a_damaged_file_the_saved_model_answers(version, name, caplog):
 
 
 def test_only_the_lengths_that_are_faster_are_prepared_and_asked(version, monkeypatch):
-    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 0}}))
+    (version / FOLDER / SPEED).write_text(speed_of({"8": 4, "16": 0}))
     widths, call = [], LitertRunner.__call__
 
     def noted(self, features):
@@ -155,7 +161,7 @@ def test_only_the_lengths_that_are_faster_are_prepared_and_asked(version, monkey
     few, many = ({"text": np.array([b"a film" * n], object)} for n in (1, 9))
     assert fast_path.takes(few) and not fast_path.takes(many)
     assert open_fast_path(str(version), 2, engine="litert").lengths == [8, 16]
-    (version / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 0, "16": 0}}))
+    (version / FOLDER / SPEED).write_text(speed_of({"8": 0, "16": 0}))
     assert open_fast_path(str(version), 2) is None
 
 
@@ -249,6 +255,7 @@ def test_short_texts_of_every_precision_get_the_same_answers_from_both(
 ):
     monkeypatch.setattr(fast_path, "_LONGEST", {"float32": 12, "int8": 12})
     monkeypatch.setattr(fast_path, "_most_texts", lambda *_: 2)  # what is measured depends on the machine
+    monkeypatch.setattr(fast_path, "_MOST_PACKED", 2**20)
     version = export_trained(str(trained(name)), str(tmp_path / "models"), ExportOptions(dtype, "cpu"))
     by_litert, by_saved_model = (answers_by(version, engine, [TEXT, "cold"]) for engine in ("litert", "saved_model"))
     np.testing.assert_allclose(by_litert, by_saved_model, atol=tolerance)
@@ -262,7 +269,8 @@ def test_short_texts_of_every_precision_get_the_same_answers_from_both(
     if dtype != "int8":
         with pytest.raises(ValueError, match="LiteRT's model in .* answers only short texts"):
             lite.Predictor(version)
-    assert open_fast_path(version, 4).size == (4 if dtype == "int8" else 1)
+    speed = json.loads(pathlib.Path(version, FOLDER, SPEED).read_text())
+    assert speed[INTERPRETERS] > 4 and open_fast_path(version, 9).size == 4
 
 
 def test_float_graphs_that_do_not_pay_are_not_kept(trained, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import Limits
 from tests.export.models import write_trained
@@ -35,7 +35,7 @@ def version(tmp_path_factory):
     folder = tmp_path_factory.mktemp("film")
     write_trained(folder / "trained", "classification")
     path = pathlib.Path(export_trained(str(folder / "trained"), str(folder / "export"), ExportOptions("int8", "cpu")))
-    (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 64, "16": 64}}), encoding="utf-8")
+    (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 64, "16": 64}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
     return path
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED, open_fast_path
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED, open_fast_path
 from tests.checkpoints.good_files import GOLDENS, PIECES
 from tests.checkpoints.hostile_files_test import read
 from tests.data.hostile_parquet import crafted_parquet
@@ -106,7 +106,7 @@ def _fast_path(path):
     def write(folder):
         (folder / FOLDER).mkdir(parents=True)
         shutil.copyfile(path, folder / FOLDER / "model.tflite")
-        (folder / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}}), encoding="utf-8")
+        (folder / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
 
     def read(folder):
         from bert_tf.utils import litert_trial

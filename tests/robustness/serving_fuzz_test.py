@@ -18,7 +18,7 @@ import pytest
 
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
-from bert_tf.lite.fast_path import FOLDER, MOST_TEXTS, SPEED
+from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED
 from bert_tf.serving.client.client import Client
 from tests.conftest import ROOT
 from tests.export.models import write_trained
@@ -53,7 +53,7 @@ def models(tmp_path_factory, film_path):
         write_trained(folder, task)
         version = pathlib.Path(export_trained(str(folder), options=form))
         if (speed := version / FOLDER / SPEED).exists():  # of this machine
-            speed.write_text(json.dumps({MOST_TEXTS: {"8": 32, "16": 32}}), encoding="utf-8")
+            speed.write_text(json.dumps({MOST_TEXTS: {"8": 32, "16": 32}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
         found[name] = version.parent
     return found
 
