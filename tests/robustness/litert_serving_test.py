@@ -35,7 +35,8 @@ def version(tmp_path_factory):
     folder = tmp_path_factory.mktemp("film")
     write_trained(folder / "trained", "classification")
     path = pathlib.Path(export_trained(str(folder / "trained"), str(folder / "export"), ExportOptions("int8", "cpu")))
-    (path / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 64, "16": 64}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
+    speed = {MOST_TEXTS: {"8": 64, "16": 64}, INTERPRETERS: 2, ONLY_SHORT: False}
+    (path / FOLDER / SPEED).write_text(json.dumps(speed), encoding="utf-8")
     return path
 
 

@@ -106,7 +106,8 @@ def _fast_path(path):
     def write(folder):
         (folder / FOLDER).mkdir(parents=True)
         shutil.copyfile(path, folder / FOLDER / "model.tflite")
-        (folder / FOLDER / SPEED).write_text(json.dumps({MOST_TEXTS: {"8": 4, "16": 4}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
+        speed = {MOST_TEXTS: {"8": 4, "16": 4}, INTERPRETERS: 2, ONLY_SHORT: False}
+        (folder / FOLDER / SPEED).write_text(json.dumps(speed), encoding="utf-8")
 
     def read(folder):
         from bert_tf.utils import litert_trial

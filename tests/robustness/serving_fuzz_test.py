@@ -53,7 +53,8 @@ def models(tmp_path_factory, film_path):
         write_trained(folder, task)
         version = pathlib.Path(export_trained(str(folder), options=form))
         if (speed := version / FOLDER / SPEED).exists():  # of this machine
-            speed.write_text(json.dumps({MOST_TEXTS: {"8": 32, "16": 32}, INTERPRETERS: 2, ONLY_SHORT: False}), encoding="utf-8")
+            most = {MOST_TEXTS: {"8": 32, "16": 32}, INTERPRETERS: 2, ONLY_SHORT: False}
+            speed.write_text(json.dumps(most), encoding="utf-8")
         found[name] = version.parent
     return found
 
