@@ -80,8 +80,9 @@ def with_local_models(flags: Iterable[Flag], settings: Settings) -> Settings:
     for flag in flags:
         value = values.get(flag.name)
         if flag.reads_model and value:
-            several = not isinstance(value, str)
-            values[flag.name] = [resolve_model(each) for each in value] if several else resolve_model(value)
+            several, weights = not isinstance(value, str), flag.reads_model != "tokenizer"
+            paths = [resolve_model(each, weights=weights) for each in (value if several else [value])]
+            values[flag.name] = paths if several else paths[0]
     return Settings(values, settings.given)
 
 

@@ -49,7 +49,7 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
         None,
         "Directory of a model of any family, whose tokenizer makes the records. --sentence_objective then defaults to "
         "that of the family.",
-        group="Model", essential=True, excludes=("vocab_file",),
+        group="Model", essential=True, excludes=("vocab_file",), reads_model="tokenizer",
     )
     do_lower_case: bool | None = option(
         None,

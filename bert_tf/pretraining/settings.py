@@ -144,7 +144,7 @@ class QuickOptions(UserSettings):
     tokenizer: str | None = option(
         None,
         "Directory of a model of any family, whose tokenizer is used, and its configuration in a smaller size.",
-        group="Model", decides_result=True, excludes=("vocab_file", "teacher"),
+        group="Model", decides_result=True, excludes=("vocab_file", "teacher"), reads_model="tokenizer",
     )
     vocab_size: int = option(
         SMALL_VOCABULARY,

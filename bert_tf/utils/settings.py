@@ -38,7 +38,7 @@ class Flag:
             the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
             resumed run may have another value. False: nothing does, so trying several values is useless.
         reads_model: whether it names a model to read, or a "list" several: a path, or a name on the Hugging Face Hub,
-            in whose place the program has the path of the downloaded files.
+            in whose place the program has the path of the downloaded files. "tokenizer": the weights are not read.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Flag:
     excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     decides_result: bool | str = False
-    reads_model: bool = False
+    reads_model: bool | str = False
 
     @property
     def has_effect(self) -> bool:

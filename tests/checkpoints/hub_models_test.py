@@ -238,12 +238,15 @@ def test_without_huggingface_hub_the_message_names_the_extra_and_the_files(tmp_p
 
 
 def test_settings_have_the_local_paths(monkeypatch):
-    monkeypatch.setattr(hub_models, "resolve_model", lambda path: f"/cache/{path}")
+    folders = {True: "/cache", False: "/without-weights"}
+    monkeypatch.setattr(hub_models, "resolve_model", lambda path, weights: f"{folders[weights]}/{path}")
     flags = [Flag("model", None, "", reads_model=True), Flag("average", [], "", "list", reads_model=True),
-             Flag("teacher", None, "", reads_model=True), Flag("output_dir", None, "")]  # fmt: skip
-    values = {"model": "a/b", "average": ["c/d", "e/f"], "teacher": None, "output_dir": "g/h"}
+             Flag("teacher", None, "", reads_model=True), Flag("tokenizer", None, "", reads_model="tokenizer"),
+             Flag("output_dir", None, "")]  # fmt: skip
+    values = {"model": "a/b", "average": ["c/d", "e/f"], "teacher": None, "tokenizer": "i/j", "output_dir": "g/h"}
     found = with_local_models(flags, Settings(values, ["model"]))
-    assert found.to_dict() == values | {"model": "/cache/a/b", "average": ["/cache/c/d", "/cache/e/f"]}
+    local = {"model": "/cache/a/b", "average": ["/cache/c/d", "/cache/e/f"], "tokenizer": "/without-weights/i/j"}
+    assert found.to_dict() == values | local
     assert found.given == {"model"}
 
 

@@ -12,7 +12,7 @@ from bert_tf.runs.keywords import read_keywords
 from bert_tf.utils.settings import flags_of, option
 
 NAMES = {"model", "init_checkpoint", "teacher", "rerank", "reader", "search_model", "search_reranker", "search_reader",
-         "from", "average"}  # fmt: skip
+         "from", "average", "tokenizer"}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Options:
 def resolved(monkeypatch):
     """Stands for the download: names begin with org/."""
 
-    def resolve(path):
+    def resolve(path, weights=True):
         if path == "org/none":
             raise ValueError("Model not found: org/none")
         return path.replace("org/", "/cache/")
@@ -35,7 +35,7 @@ def resolved(monkeypatch):
 
 def test_every_flag_that_names_a_model_says_so():
     programs = {name: commands.load_command(name).FLAGS for name in main.PROGRAMS}
-    table = {(name, flag.name, flag.reads_model) for name, table in programs.items() for flag in table}
+    table = {(name, flag.name, bool(flag.reads_model)) for name, table in programs.items() for flag in table}
     assert {each for each in table if each[2] != (each[1] in NAMES)} == set()
     assert len({name for name, _, reads in table if reads}) > 20
 
