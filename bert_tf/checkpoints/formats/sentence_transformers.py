@@ -17,6 +17,7 @@ from bert_tf.models.sentence_transformers_files import (
     TRANSFORMER_FILES,
     PoolingConfig,
     folders,
+    is_sparse_encoder,
     pooling_settings,
 )
 from bert_tf.utils.json_files import read_json
@@ -51,8 +52,13 @@ def _keep_length(directory, source):
 
 
 def check_sentence_transformers(model: ModelArrays):
-    """Raises ValueError if the model has a head, unless it is a reranker's, pools layers other than the last, or has an
-    unknown weight."""
+    """Raises ValueError if the model is a SparseEncoder, has a head, unless it is a reranker's, pools layers other than
+    the last, or has an unknown weight."""
+    if model.source_dir and is_sparse_encoder(model.source_dir):
+        raise ValueError(
+            f"SparseEncoders cannot be written in this format. Received {model.source_dir}; use format huggingface, "
+            "which keeps the masked-LM head, and copy modules.json and the directories that it names."
+        )
     architecture = architecture_of(model.arrays)
     if architecture.heads and CROSS_ENCODER not in model.config.extra:
         raise ValueError(

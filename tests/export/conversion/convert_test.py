@@ -353,3 +353,9 @@ def test_a_bert_with_the_tokenizer_of_xlm_roberta(tmp_path):
         assert [tokenizer.vocab[i] for i in pair["input_ids"].numpy()[0]].count("</s>") == 3
         assert not pair["segment_ids"].numpy().any()
     np.testing.assert_array_equal(again.features(["the sea"]), bert.features(["the sea"]))
+
+
+def test_a_sparse_encoder_is_not_written_as_a_dense_one(tmp_path):
+    with pytest.raises(ValueError, match="SparseEncoders cannot be written in this format. .* use format huggingface"):
+        convert_model(parity.GOLDENS / "sparse_encoder" / "bert", tmp_path / "out", "sentence_transformers")
+    assert not (tmp_path / "out").exists()
