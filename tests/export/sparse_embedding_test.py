@@ -46,6 +46,7 @@ def features():
     return [encode_served_texts(description.tokenizer, [tf.constant([text])], 12) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_an_export_answers_texts(exported):
     answers = bert_tf.Predictor(exported)(TEXTS)
     np.testing.assert_allclose(to_dense(answers), KEPT["bert"], atol=1e-5)

@@ -143,7 +143,6 @@ def test_a_sentence_transformers_folder(tmp_path):
     np.testing.assert_allclose(vectors, bert_tf.SentenceEncoder(folder)(TEXTS), atol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_sparse_encoder():
     folder = GOLDENS / "sparse_encoder" / "bert"
     expected = json.loads((folder.parent / "expected.json").read_text(encoding="utf-8"))
