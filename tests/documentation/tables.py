@@ -37,6 +37,8 @@ def corpus(path):
 
 def texts(path, settings):
     texts = [text for text, _ in tiny.texts(ROWS)]
+    if path.stem == "passages":  # the second texts of `pairs`, whatever flag names their file
+        texts = [second for number in range(len(TABLE_FLAGS)) for _, second in embedding.pairs(ROWS, number)]
     if path.suffix == ".txt":
         path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     else:
