@@ -30,6 +30,10 @@ GOLDENS = parity.GOLDENS
 CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
 TOLERANCE = 1e-5  # of the largest value, float32
 SLOW = pytest.mark.slow
+# Cases whose parts are in others, too.
+REPEATED = ("-questions", "-tokens", "-untied", "-pooler", "-square", "-not-legacy", "-without-tasks", "-id-3",
+            "-biased", "-unbiased", "-mean", "-parts")  # fmt: skip
+FAST = ("bert-tokens", "deberta-questions", "roberta-untied", "modernbert-biased")
 
 
 def _kind(case):
@@ -39,6 +43,10 @@ def _kind(case):
 
 def _of(*endings):
     return [case for case in CASES if _kind(case).endswith(endings)]
+
+
+def _marked(cases):
+    return [pytest.param(case, marks=SLOW) if case.endswith(REPEATED) and case not in FAST else case for case in cases]
 
 
 def _golden(case):
@@ -57,7 +65,7 @@ def _assert_equal(ours, true, mask=None):
     assert relative_error(ours, true) < TOLERANCE
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", _marked(CASES))
 def test_the_encoder(case):
     folder, config, inputs, expected = _golden(case)
     if "pooled_output" in expected:  # some families have one in some files: `bert_tf.load` looks
@@ -146,7 +154,7 @@ def test_all_layers_and_gradients(case, count):
     assert checked == len(gradients.shapes) + found_twice == count
 
 
-@pytest.mark.parametrize("case", _of("ForMaskedLM", "ForPreTraining"))
+@pytest.mark.parametrize("case", _marked(_of("ForMaskedLM", "ForPreTraining")))
 def test_pretraining_s_heads(case):
     folder, config, inputs, expected = _golden(case)
     if _kind(case).startswith("Electra") and _kind(case).endswith("ForPreTraining"):
@@ -168,7 +176,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("case", _of(*TASKS))
+@pytest.mark.parametrize("case", _marked(_of(*TASKS)))
 def test_a_task_s_head(case):
     folder, config, inputs, expected = _golden(case)
     kind = next(ending for ending in TASKS if _kind(case).endswith(ending))

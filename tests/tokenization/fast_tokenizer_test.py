@@ -72,7 +72,11 @@ def make(name):
     return MAKERS[name]()
 
 
-@pytest.fixture(scope="module", params=MAKERS)
+FAST = ("wordpiece", "byte_bpe with space", "modernbert", "unigram in front", "unigram with spaces inside")
+PARAMS = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def tokenizer(request):
     return make(request.param)
 
@@ -146,7 +150,7 @@ def test_real_texts(tokenizer, shared_data):
     assert _differences(tokenizer, xnli_texts(shared_data)[::5]) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PARAMS)
 def test_added_tokens(name):
     rng = random.Random(name)
     tokens = random_tokens(rng)
@@ -259,7 +263,7 @@ def test_what_is_no_text_or_has_no_room(call, message):
 # === Where its tables come from, and what it needs ===
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_saved_tables_are_enough(name, tmp_path):
     tokenizer = make(name)
     save_tables(tokenizer, tmp_path)

@@ -13,7 +13,9 @@ from tests.tokenization import material
 from tests.tokenization.reference import Reference, is_chinese, is_dropped
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+@pytest.fixture(
+    scope="module", params=[True, pytest.param(False, marks=pytest.mark.slow)], ids=["uncased", "cased"]
+)
 def pair(request):
     """(tokenizer, reference) with the small vocabulary."""
     vocab = material.small_vocabulary()
