@@ -1,5 +1,7 @@
 """Multi-head self-attention with its residual and norm (Vaswani et al. 2017, section 3.2; BERT's modeling.py)."""
 
+import math
+
 import keras
 import tensorflow as tf
 
@@ -109,7 +111,9 @@ class SelfAttention(ResidualLayer):
         query, key, value = view.prepare(query, key, value) if view else (query, key, value)
         vectors = self.position_keys_queries(relative, view.rows, training) if self.pos_att_type else None
         scale = (self.width * (1 + len(self.pos_att_type))) ** -0.5
-        scores = attention_scores(query, key, scale, vectors, self.scales_first)
+        # A power of two rounds nothing: scores are the same, without passes over all of them in both directions.
+        scales_first = self.scales_first or (training and math.frexp(scale)[0] == 0.5)
+        scores = attention_scores(query, key, scale, vectors, scales_first)
         if relative is not None and not self.pos_att_type:
             scores += relative
         probs = tf.nn.softmax(scores + tf.cast(bias, scores.dtype))  # [B, A, S, S]

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.layers import ConfiguredLayer, LayerNorm, initializer
 from bert_tf.models.position_buckets import position_buckets
+from bert_tf.models.training_ops import slice_axis
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -95,5 +96,5 @@ def values_by_distance(x, first):
     Reading all numbers as rows of 2 S - 1 moves each row by one: no index per score, and a gradient without scatter.
     """
     B, A, S, _ = tf.unstack(tf.shape(x))
-    flat = tf.reshape(x, [B, A, 2 * S * S])[:, :, first : first + S * (2 * S - 1)]
-    return tf.reshape(flat, [B, A, S, 2 * S - 1])[:, :, :, :S]
+    flat = slice_axis(tf.reshape(x, [B, A, 2 * S * S]), 2, first, S * (2 * S - 1))
+    return slice_axis(tf.reshape(flat, [B, A, S, 2 * S - 1]), 3, 0, S)

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.models.attention import MASKED
+from bert_tf.models.training_ops import slice_axis
 
 _BLOCKS_FROM = 4  # windows; a shorter sequence is one block, because products of few tokens are slow
 
@@ -46,13 +47,14 @@ class Blocks:
         """Returns what each block reaches of keys or values [B, A, S, D]: [B, A, N, size + 2 reach, D]."""
         end, reach = self.number * self.size, self.reach
         x = tf.pad(x, [[0, 0], [0, 0], [reach, end - self.length + reach], [0, 0]])
-        before, here, after = (self._split(x[:, :, start : start + end]) for start in (0, reach, 2 * reach))
-        return tf.concat([before[:, :, :, :reach], here, after[:, :, :, self.size - reach :]], 3)
+        before, here, after = (self._split(slice_axis(x, 2, start, end)) for start in (0, reach, 2 * reach))
+        before, after = slice_axis(before, 3, 0, reach), slice_axis(after, 3, self.size - reach, reach)
+        return tf.concat([before, here, after], 3)
 
     def join(self, y):
         """Converts [B, A, N, size, D] back to [B, A, S, D]."""
         B, A, N, size, D = tf.unstack(tf.shape(y))
-        return tf.reshape(y, [B, A, N * size, D])[:, :, : self.length]
+        return slice_axis(tf.reshape(y, [B, A, N * size, D]), 2, 0, self.length)
 
     def pairs(self, row):
         """Returns the values of int32 [B, S] for each query, [B, 1, N, size, 1], and key, [B, 1, N, 1, keys]."""

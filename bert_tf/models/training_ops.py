@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 _SQRT_HALF = np.float32(np.sqrt(0.5))
-_DENSITY = np.float32(1 / np.sqrt(2 * np.pi))
+_LOG_SLOPE = np.float32(np.log(2 / np.sqrt(np.pi)))  # of the slope of erf at 0
 _TANH_SCALE, _TANH_CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
 
 _scopes = threading.local()
@@ -104,7 +104,8 @@ def _gelu_slope(x, approximate):
     if approximate:
         gate = _tanh_gate(x)
         return gate * (1 + x * (1 - gate) * (2 * _TANH_SCALE) * (1 + 3 * _TANH_CUBE * x * x))
-    return 0.5 * (1 + tf.math.erf(x * _SQRT_HALF)) + x * tf.exp(-0.5 * x * x) * _DENSITY
+    u = x * _SQRT_HALF
+    return 0.5 * (1 + tf.math.erf(u) + u * tf.exp(_LOG_SLOPE - u * u))
 
 
 def _gelu(x, approximate):
@@ -169,6 +170,21 @@ def _sum_rows(dy):
     if _in_program():
         return tf.cast(tf.reduce_sum(tf.cast(dy, tf.float32), 0), dy.dtype)
     return tf.matmul(tf.ones([1, tf.shape(dy)[0]], dy.dtype), dy)[0]
+
+
+def slice_axis(x, axis, begin, size):
+    """Returns the part of x from `begin` on with `size` values along an axis; its gradient is a pad.
+
+    The gradient of x[:, begin:end], StridedSliceGrad, takes five to ten times as long on a CPU.
+
+    Args:
+        x: [...] with a known rank.
+        axis: a Python number from 0 on.
+        begin, size: int32 scalars.
+    """
+    sizes = [-1 if each is None else each for each in x.shape]
+    sizes[axis] = size
+    return tf.slice(x, [begin if n == axis else 0 for n in range(x.shape.rank)], sizes)
 
 
 def gather_tokens(tokens, indices, sources):

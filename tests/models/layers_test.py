@@ -206,6 +206,28 @@ def dropped(x, rate, seed, known_shape):
     return [numbers(tensor) for tensor in run(x)]
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("shape", [[2, 5, 3], [None, None, 3]], ids=["known", "unknown"])
+def test_slice_axis_is_an_ordinary_slice(shape, jit_compile):
+    x = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+
+    def values_and_gradients(take, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = take(x)
+            loss = tf.reduce_sum(y**3)
+        return y, tape.gradient(loss, x)
+
+    def run(x):
+        ours = values_and_gradients(lambda x: training_ops.slice_axis(x, 1, tf.shape(x)[1] - 4, 3), x)
+        return ours, values_and_gradients(lambda x: x[:, 1:4], x)
+
+    ours, plain = tf.function(run, [tf.TensorSpec(shape)], jit_compile=jit_compile)(x)
+    assert ours[0].shape[2] == 3
+    for found, expected in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("known_shape", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_dropout_drops_the_same_ones_forward_and_backward(dtype, known_shape):

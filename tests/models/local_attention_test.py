@@ -86,6 +86,38 @@ def test_a_long_row_computes_no_scores_beyond_its_blocks():
     np.testing.assert_array_equal(bias[0, 0, 7] == 0, [[1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1]])
 
 
+def test_gradients_of_blocks_are_those_of_their_slices():
+    """Also that they are taken without StridedSliceGrad, which is ten times as slow on a CPU."""
+    rng, window = np.random.default_rng(0), 4
+
+    def run(x, size):
+        blocks = local_attention.Blocks.of(tf.shape(x)[2], window)
+        reach = blocks.reach
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            keys, joined = blocks.keys(x), blocks.join(blocks.queries(x * x))
+            loss = tf.reduce_sum(keys**3 * size) + tf.reduce_sum(joined**2)
+        found = tape.gradient(loss, x)
+        assert "StridedSliceGrad" not in {op.type for op in found.graph.get_operations()}
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            rest = blocks.number * blocks.size - blocks.length
+            padded = tf.pad(x, [[0, 0], [0, 0], [reach, rest + reach], [0, 0]])
+            parts = tf.range(blocks.number)[:, None] * blocks.size + tf.range(blocks.size + 2 * reach)
+            plain = tf.gather(padded, parts, axis=2)
+            loss = tf.reduce_sum(plain**3 * size) + tf.reduce_sum(x**4)
+        return keys, found, plain, tape.gradient(loss, x)
+
+    graph = tf.function(run, [tf.TensorSpec([None, 2, None, 3]), tf.TensorSpec([None, None, None, None, 1])])
+    for length in (1, 7, 16, 17, 18, 23):
+        blocks = local_attention.Blocks.of(tf.constant(length), window)
+        weights = rng.normal(size=(1, 1, int(blocks.number), int(blocks.size + 2 * blocks.reach), 1))
+        x = rng.normal(size=(2, 2, length, 3)).astype(np.float32)
+        keys, found, plain, expected = graph(x, weights.astype(np.float32))
+        np.testing.assert_array_equal(keys, plain)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_rotary_positions_are_relative():
     x, y = np.random.default_rng(0).normal(size=(2, 1, 1, 5, 6)).astype(np.float32)
     scores = []
