@@ -9,7 +9,6 @@ HF_ENDPOINT. Neither this module nor huggingface_hub imports TensorFlow.
 """
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
@@ -31,11 +30,10 @@ from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, SPECIAL_FILE
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.extras import require_packages
 from bert_tf.utils.files import files_below, path_text
+from bert_tf.utils.hub_names import hub_name
 from bert_tf.utils.json_files import read_list, read_object
 from bert_tf.utils.settings import Flag, Settings
 
-_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>(?!.*\.\.)\w[\w./-]*))?")
-_FILE_NAME = re.compile(r".*\.(safetensors|bin|ckpt(-\d+)?|pth?|h5|index|json|txt)")
 # Everything that is read besides weights, in the directory of the model and in those of its modules.
 _VOCABULARIES = [name for tables in TABLES.values() for name in tables.FILES]
 _DESCRIPTION = (
@@ -48,9 +46,8 @@ _DESCRIPTION = (
 def resolve_model(path: Any, parameter: str = "path", weights: bool = True) -> str:
     """Returns the local path of a model: `path` itself, or, for a name on the Hugging Face Hub, the downloaded files.
 
-    A name has the form organization/model or organization/model@revision. A local path of the same form takes
-    precedence; without a revision, so does a local directory of the organization's name, in which the model may be
-    misspelled. Downloaded are the configuration, the tokenizer, the settings of sentence-transformers, and the weights
+    A name has the form organization/model or organization/model@revision; local paths take precedence, as `hub_name`
+    says. Downloaded are the configuration, the tokenizer, the settings of sentence-transformers, and the weights
     in the first of the formats `locate.WEIGHT_FILES` that there is.
 
     Args:
@@ -65,13 +62,8 @@ def resolve_model(path: Any, parameter: str = "path", weights: bool = True) -> s
         OSError: the files cannot be written.
     """
     path = path_text(path, parameter)
-    match = _NAME.fullmatch(path)
-    if not match or _FILE_NAME.fullmatch(path) or os.path.lexists(path) or os.path.exists(f"{path}.index"):
-        return path
-    repository, revision = match["repository"], match["revision"]
-    if not revision and os.path.isdir(repository.partition("/")[0]):
-        return path
-    return _download(repository, revision, weights)
+    name = hub_name(path)
+    return path if name is None else _download(*name, weights)
 
 
 def with_local_models(flags: Iterable[Flag], settings: Settings) -> Settings:

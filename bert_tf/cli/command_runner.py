@@ -29,6 +29,7 @@ from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
 from bert_tf.training.settings import DeviceSettings
 from bert_tf.utils import requirements
+from bert_tf.utils.hub_names import hub_name
 from bert_tf.utils.progress import LogFormatter, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations, options_of
 from bert_tf.utils.signals import Terminated, orderly_end
@@ -286,7 +287,9 @@ def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
 
 
 def _with_local_models(settings, table):
-    if not any(flag.reads_model and settings.get(flag.name) for flag in table):
+    values = (settings.get(flag.name) or () for flag in table if flag.reads_model)
+    paths = [path for value in values for path in ([value] if isinstance(value, str) else value)]
+    if not any(map(hub_name, paths)):
         return settings
     from bert_tf.checkpoints.hub_models import with_local_models  # which reads models: other programs do without
 
