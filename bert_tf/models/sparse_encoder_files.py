@@ -113,7 +113,7 @@ def _read_route(path, folder, kind):
     strange += [key for key, allowed in _OF_ROUTES[1].items() if parameters.get(key) not in allowed]
     if strange or {*routes} != {"query", "document"} or not all(isinstance(each, list) for each in routes.values()):
         raise ValueError(
-            f"{path} must have the routes query and document, and no further ones. Received: "
+            f"{path} must have the routes query and document, and no others. Received: "
             f"{brief(strange[0] if strange else routes)}; use another model."
         )
     default = typed_value(path, parameters, "default_route", str, "document")

@@ -99,7 +99,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     with pytest.raises(ValueError, match="A masked-LM head is required"):
         SentenceEncoder(dense, sparse=True)
     (tmp_path / "dense" / "task.json").write_text('{"task": "embedding"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="`sparse` requires a SparseEncoder or a masked LM. .* is a model of another"):
+    with pytest.raises(ValueError, match="`sparse` requires a SparseEncoder or a masked LM. .* is a model for another"):
         SentenceEncoder(dense, sparse=True)
     with pytest.raises(ValueError, match="`decode` requires a sparse encoder"):
         SentenceEncoder(tiny.checkpoint(tmp_path / "other")).decode(csr_matrix((1, 32)))
@@ -168,7 +168,7 @@ def test_routes_that_are_not_supported_are_refused(tmp_path):
         ({"structure": {"document": good["structure"]["document"]}}, "must have the routes query and document"),
         ({"structure": {"query": 1, "document": 2}}, "must have the routes query and document"),
         ({"parameters": {"default_route": 3}}, "default_route in .* must be of type str"),
-        ({"parameters": {"route_mappings": {"a": "b"}}}, "no further ones. Received: 'route_mappings'"),
+        ({"parameters": {"route_mappings": {"a": "b"}}}, "no others. Received: 'route_mappings'"),
         ({"types": {}}, "must be of sentence-transformers, in directories next to it"),
         ({"structure": {**good["structure"], "query": ["../a"]}}, "in directories next to it. Received: '../a'"),
         ({"structure": {**good["structure"], "query": ["document_1_SpladePooling"]}}, "must consist of a Transformer"),
