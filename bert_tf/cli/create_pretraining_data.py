@@ -154,8 +154,8 @@ def _with_vocabulary(job, settings):
 
     if not settings.vocab_file:
         raise ValueError(
-            "Pass --init_checkpoint, a model directory whose tokenizer makes the records, or --vocab_file, a WordPiece "
-            "vocabulary."
+            "Pass --init_checkpoint, a model whose tokenizer is used to create the records, or --vocab_file, a "
+            "WordPiece vocabulary."
         )
     vocabulary = Vocabulary.read(settings.vocab_file)
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))

@@ -124,7 +124,7 @@ def _read_route(path, folder, kind):
         is_safe = isinstance(name, str) and os.path.basename(name) == name and name not in (".", "..")
         if not is_safe or not str(types.get(name)).startswith("sentence_transformers."):
             raise ValueError(
-                f"The modules in {path} must be of sentence-transformers, in directories next to it. Received: "
+                f"The modules in {path} must be those of sentence-transformers, in directories next to it. Received: "
                 f"{brief(name)}; use another model."
             )
     modules = [(types[name].rpartition(".")[2], os.path.join(folder, name)) for name in names]
