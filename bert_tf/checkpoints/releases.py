@@ -188,8 +188,8 @@ def advice(path: str) -> str:
     if release is None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
-        name = f"{path}@main" if "/" in path else f"its whole name, organization/{path}"
-        return f" If {path!r} is a model on huggingface.co, pass {name}, to download it."
+        name = f"{path}@main" if "/" in path else f"its full name, organization/{path}"
+        return f" If {path!r} is a model on huggingface.co, pass {name} to download it."
     row = family_registry.family(family_registry.size(release.size)["model_type"])
     is_said = release.do_lower_case or row.tokenizer != family_registry.family(family_registry.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"

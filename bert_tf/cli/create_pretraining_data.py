@@ -4,8 +4,8 @@
         --input_file=corpus/ --vocab_file=vocab.txt \\
         --output_file=records/train.tfrecord.gz --num_shards=8
 
-With --init_checkpoint=MODEL instead of --vocab_file, the records are made with
-the tokenizer of a model of any family, for continued pretraining.
+With --init_checkpoint=MODEL instead of --vocab_file, the records are created
+with the tokenizer of a model of any family, for continued pretraining.
 
 Also writes a report next to the records, as text and as an HTML page with
 plots. Run the same command again to resume an interrupted run.
@@ -47,14 +47,14 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
     )
     init_checkpoint: str | None = option(
         None,
-        "Directory of a model of any family, whose tokenizer makes the records. --sentence_objective then defaults to "
+        "Model of any family, whose tokenizer is used to create the records. --sentence_objective then defaults to "
         "that of the family.",
         group="Model", essential=True, excludes=("vocab_file",), reads_model="tokenizer",
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as tokenizer_config.json next to the vocabulary, or the files of the model, say; "
-        "otherwise true.",
+        "Lowercase the text. Default: the setting in tokenizer_config.json next to --vocab_file, or in the files of "
+        "--init_checkpoint; otherwise true.",
         group="Model",
     )
     do_whole_word_mask: bool = option(
@@ -154,8 +154,8 @@ def _with_vocabulary(job, settings):
 
     if not settings.vocab_file:
         raise ValueError(
-            "Pass --init_checkpoint, a model directory whose tokenizer makes the records, or --vocab_file, a WordPiece "
-            "vocabulary."
+            "Pass --init_checkpoint, a model whose tokenizer is used to create the records, or --vocab_file, a "
+            "WordPiece vocabulary."
         )
     vocabulary = Vocabulary.read(settings.vocab_file)
     folder = os.path.dirname(os.path.abspath(settings.vocab_file))

@@ -54,13 +54,13 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     most = {str(length): _most_texts(model, served, answer_texts, length) for length in model.lengths}
     if not is_int8 and not any(most.values()):
         shutil.rmtree(folder)
-        logging.info("The SavedModel answers all texts: LiteRT was not faster for any.")
+        logging.info("The SavedModel answers all texts: LiteRT was not faster for any length.")
         return
     interpreters = max(1, _MOST_PACKED // (packed * len(named)))
     speed = {MOST_TEXTS: most, INTERPRETERS: interpreters, ONLY_SHORT: not is_int8}
     write_text(os.path.join(folder, SPEED), json.dumps(speed, indent=1) + "\n")
     logging.info(
-        "LiteRT answers requests of up to this many texts, by their tokens: %s. Its model of %.0f MiB is in %s.",
+        "LiteRT answers requests of up to this many texts, by length in tokens: %s. Its model of %.0f MiB is in %s.",
         ", ".join(f"{length}: {number}" for length, number in most.items()),
         os.path.getsize(os.path.join(folder, MODEL_FILE)) / 2**20,
         FOLDER,

@@ -31,15 +31,15 @@ class Predictor:
     Safe to call from several threads.
 
     Args:
-        path: directory of an exported SavedModel, or of its numbered versions, of which the newest is used; or of a
-            trained model: the `output_dir` of a fine-tuning command, or a Hugging Face or sentence-transformers
-            directory, or its name on the Hugging Face Hub, which is computed as after an export in float32. A model
-            with only a masked-LM head predicts the first masked token of a text.
+        path: an exported SavedModel: its directory, or that of its numbered versions, of which the newest is used. Or
+            a trained model: the `output_dir` of a fine-tuning command, a Hugging Face or sentence-transformers
+            directory, or a name on the Hugging Face Hub; it predicts the same as its export in float32. A model with
+            only a masked-LM head predicts the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
         signature: of an export, one that takes texts.
-        engine: what answers where an export has both a SavedModel and LiteRT's model (`export_for=cpu`): "auto",
-            LiteRT for few texts in `__call__`, "litert" or "saved_model". The rows of files are all answered by the
-            SavedModel.
+        engine: engine for texts if an export has both a SavedModel and a LiteRT model (`export_for=cpu`): "auto"
+            (LiteRT for few texts in `__call__`), "litert" or "saved_model". The rows of files are always predicted by
+            the SavedModel.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").

@@ -58,11 +58,11 @@ class SentenceEncoder:
 
     Args:
         path: a model, as in `bert_tf.load`.
-        kind: "query" or "document", to embed texts as such: with the model's prompt for them, and as its Router does,
-            if it has one. If None, the default prompt and route.
-        sparse: compute sparse embeddings with the masked-LM head of a model that is not a sentence encoder, by max
-            pooling. A SparseEncoder's are sparse in any case.
-        max_active_dims: of sparse embeddings, the number of the largest weights to keep of each text. If None, all.
+        kind: "query" or "document": the kind of the texts, which selects the model's prompt and, if it has a Router,
+            the route. If None, the default prompt and route.
+        sparse: whether to compute sparse embeddings, by max pooling, with the masked-LM head of a model that is not a
+            sentence encoder. A SparseEncoder always computes sparse embeddings.
+        max_active_dims: number of weights to keep in each sparse embedding, the largest ones. If None, all.
         options: fields of `EncodeOptions`, to override settings.
 
     Attributes:
@@ -172,8 +172,8 @@ def _sparse_recipe_of(path, kind, sparse, options):
         return None
     if recipe is None and (os.path.exists(os.path.join(directory, MODULES)) or task_in(directory) is not None):
         raise ValueError(
-            f"`sparse` requires a SparseEncoder or a masked LM. {path} is a model of another task; remove `sparse`, or "
-            "use another model."
+            f"`sparse` requires a SparseEncoder or a masked LM. {path} is a model for another task; remove `sparse` "
+            "or use another model."
         )
     for name in ("layers", "pooling", "normalize", "dim"):
         if getattr(options, name) is not None:

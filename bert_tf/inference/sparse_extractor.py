@@ -197,7 +197,7 @@ def largest_tokens(
     """
     if not issparse(vectors) or vectors.ndim != 2 or vectors.shape[1] != extractor.width:
         raise ValueError(
-            f"`vectors` must be a sparse matrix of SciPy, [n, {extractor.width}]. Received: "
+            f"`vectors` must be a SciPy sparse matrix, [n, {extractor.width}]. Received: "
             f"{type(vectors).__name__} {list(np.shape(vectors))}; pass embeddings of this encoder."
         )
     if top_k is not None and top_k < 1:

@@ -85,7 +85,7 @@ class FastPath:
             except RuntimeError as error:
                 if self._most_texts is None:
                     raise
-                logging.log_first_n(logging.WARNING, "LiteRT failed, and the SavedModel answers: %s", 1, error)
+                logging.log_first_n(logging.WARNING, "LiteRT failed, so the SavedModel answers: %s", 1, error)
                 return None
 
     def prepare(self):
@@ -160,9 +160,9 @@ def _check_lengths(folder):
     speed = os.path.join(folder, SPEED)
     if os.path.isfile(speed) and read_speed(speed).only_short_texts:
         raise ValueError(
-            f"LiteRT's model in {folder} answers only short texts, as in each export in float32 or bfloat16 with "
-            "`export_for=cpu`. Use the SavedModel with it (`engine=auto`), or export with `export_for=litert`, or in "
-            "int8."
+            f"LiteRT's model in {folder} answers only short texts, as in every float32 or bfloat16 export with "
+            "`export_for=cpu`. Use it together with the SavedModel (`engine=auto`), or export with "
+            "`export_for=litert` or in int8."
         )
 
 

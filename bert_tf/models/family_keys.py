@@ -199,8 +199,8 @@ def _limit_to_trained(values):
 def _warn_of_limit(factor, trained, most):
     """Logs, once per model, that its maximum length is reduced."""
     logging.warning(
-        "rotary_scaling_factor %s scales the positions of texts of more than max_trained_positions = %d tokens by the "
-        "length of the longest text before, which is not supported: the maximum is %d tokens, not %d.",
+        "rotary_scaling_factor=%s is not supported for texts of more than max_trained_positions=%d tokens, because "
+        "their positions would depend on the longest text before: the maximum is %d tokens, not %d.",
         *(factor, trained, trained, most),
     )
 

@@ -113,7 +113,7 @@ def _read_route(path, folder, kind):
     strange += [key for key, allowed in _OF_ROUTES[1].items() if parameters.get(key) not in allowed]
     if strange or {*routes} != {"query", "document"} or not all(isinstance(each, list) for each in routes.values()):
         raise ValueError(
-            f"{path} must have the routes query and document, and no further ones. Received: "
+            f"{path} must have the routes query and document, and no others. Received: "
             f"{brief(strange[0] if strange else routes)}; use another model."
         )
     default = typed_value(path, parameters, "default_route", str, "document")
@@ -124,7 +124,7 @@ def _read_route(path, folder, kind):
         is_safe = isinstance(name, str) and os.path.basename(name) == name and name not in (".", "..")
         if not is_safe or not str(types.get(name)).startswith("sentence_transformers."):
             raise ValueError(
-                f"The modules in {path} must be of sentence-transformers, in directories next to it. Received: "
+                f"The modules in {path} must be those of sentence-transformers, in directories next to it. Received: "
                 f"{brief(name)}; use another model."
             )
     modules = [(types[name].rpartition(".")[2], os.path.join(folder, name)) for name in names]

@@ -82,8 +82,8 @@ def _check_rules(known, tokenizer):
         if metadata.tokenizer != ours:
             raise ValueError(
                 f"The records must be made with the model's tokenizer, that of {tokenizer.vocab_file} with the special "
-                f"tokens {special}. {path} was made with one of the same vocabulary, but with other rules for dividing "
-                "text, or other special tokens; create the records again with `init_checkpoint`."
+                f"tokens {special}. {path} was made with a tokenizer that has the same vocabulary, but other merges or "
+                "scores, or other special tokens; create the records again with `init_checkpoint`."
             )
 
 

@@ -91,10 +91,10 @@ class ExampleSettings:
     phrase_file: str | None = option_as(MaskingSettings, "phrase_file")
     word_segmenter: str | None = option(
         None,
-        "How text is divided into the words that --masking masks as a whole, for languages that write no spaces. "
-        "jieba: Chinese words (pip install 'bert-tf[chinese]'); pretokenized: what spaces separate in the text; "
-        "MODULE:FUNCTION: a Python function from a text to its words. Token ids stay the same. Default: none, so each "
-        "ideograph is a word.",
+        "Word segmenter, for a --masking of words in languages that are written without spaces. jieba: Chinese words "
+        "(pip install 'bert-tf[chinese]'); pretokenized: words separated by spaces in the text; MODULE:FUNCTION: a "
+        "Python function that returns the words of a text. Token ids stay the same. Default: none, so each ideograph "
+        "is a word.",
         excludes=("dynamic_masking",),
     )
     mask_token_prob: float = option_as(MaskingSettings, "mask_token_prob")
@@ -143,7 +143,7 @@ class QuickOptions(UserSettings):
     )
     tokenizer: str | None = option(
         None,
-        "Directory of a model of any family, whose tokenizer is used, and its configuration in a smaller size.",
+        "Model of any family, whose tokenizer is used, and whose configuration is used in a smaller size.",
         group="Model", decides_result=True, excludes=("vocab_file", "teacher"), reads_model="tokenizer",
     )
     vocab_size: int = option(
@@ -153,9 +153,8 @@ class QuickOptions(UserSettings):
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as tokenizer_config.json next to --vocab_file, or in --teacher or --tokenizer, "
-        "says; "
-        "otherwise true.",
+        "Lowercase the text. Default: the setting in tokenizer_config.json next to --vocab_file, or in --teacher or "
+        "--tokenizer; otherwise true.",
         group="Model", decides_result=True,
     )
     input_format: str | None = option_as(CorpusSettings, "input_format", decides_result=True)

@@ -47,13 +47,14 @@ class SparseEmbeddingTask(ServableTask):
             return None
         if not isinstance(found, SpladeConfig):
             raise ValueError(
-                f"The documents of a SparseEncoder must be embedded by an encoder to be exported. Those of {directory} "
-                "are embedded by the weights of their tokens; use another model, or `bert_tf.SentenceEncoder`."
+                f"To be exported, a SparseEncoder must embed documents with an encoder. {directory} embeds them with "
+                "fixed token weights; use another model, or `bert_tf.SentenceEncoder`."
             )
         if found.lower and not model.tokenizer.do_lower_case:
             raise ValueError(
-                "The tokenizer of a SparseEncoder must lowercase by itself to be exported. do_lower_case is set in the "
-                f"settings of {directory}, but not in its tokenizer's; use another model, or `bert_tf.SentenceEncoder`."
+                "To be exported, a SparseEncoder that lowercases text must have a tokenizer that does so. In "
+                f"{directory}, only the Transformer module has do_lower_case; use another model, or "
+                "`bert_tf.SentenceEncoder`."
             )
         task = cls(model.config, found.pooling, found.activation, found.prompt_for(None))
         return TrainedTask(task, ("text",), limit_length(found.max_seq_length, model.config))

@@ -158,8 +158,8 @@ def _check_bytes(vocab, merges, source):
     lacking = [token for token in BYTE_TOKENS if token not in vocab and token not in others]
     of_bytes = [token for token in {left + right for left, right in merges} if token in BYTE_TOKENS]
     if lacking or of_bytes:
-        problem = f"it lacks {lacking[0]}" if lacking else f"a merge makes {of_bytes[0]}"
+        problem = f"It lacks {lacking[0]}" if lacking else f"A merge produces {of_bytes[0]}"
         raise ValueError(
-            f"{source}: the vocabulary must have a token for each byte, which no merge makes. Received one of which "
+            f"{source}: the vocabulary must have a token for each byte, and no merge may produce such a token. "
             f"{problem}; use the complete files."
         )

@@ -64,7 +64,7 @@ def test_tokens_are_ordered_by_their_weights(encoder, expected):
     equal = csr_matrix(np.array([[0, 2, 0, 2] + [0] * 24], np.float32))
     assert encoder.decode(equal) == [[("[UNK]", 2.0), ("[SEP]", 2.0)]]
     for wrong in (expected["bert"], vectors[:, :5]):
-        with pytest.raises(ValueError, match=r"`vectors` must be a sparse matrix of SciPy, \[n, 28\]"):
+        with pytest.raises(ValueError, match=r"`vectors` must be a SciPy sparse matrix, \[n, 28\]"):
             encoder.decode(wrong)
     with pytest.raises(ValueError, match="`top_k` must be 1 or more. Received: 0"):
         encoder.decode(vectors, 0)
@@ -99,7 +99,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     with pytest.raises(ValueError, match="A masked-LM head is required"):
         SentenceEncoder(dense, sparse=True)
     (tmp_path / "dense" / "task.json").write_text('{"task": "embedding"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="`sparse` requires a SparseEncoder or a masked LM. .* is a model of another"):
+    with pytest.raises(ValueError, match="`sparse` requires a SparseEncoder or a masked LM. .* is a model for another"):
         SentenceEncoder(dense, sparse=True)
     with pytest.raises(ValueError, match="`decode` requires a sparse encoder"):
         SentenceEncoder(tiny.checkpoint(tmp_path / "other")).decode(csr_matrix((1, 32)))
@@ -168,8 +168,8 @@ def test_routes_that_are_not_supported_are_refused(tmp_path):
         ({"structure": {"document": good["structure"]["document"]}}, "must have the routes query and document"),
         ({"structure": {"query": 1, "document": 2}}, "must have the routes query and document"),
         ({"parameters": {"default_route": 3}}, "default_route in .* must be of type str"),
-        ({"parameters": {"route_mappings": {"a": "b"}}}, "no further ones. Received: 'route_mappings'"),
-        ({"types": {}}, "must be of sentence-transformers, in directories next to it"),
+        ({"parameters": {"route_mappings": {"a": "b"}}}, "no others. Received: 'route_mappings'"),
+        ({"types": {}}, "must be those of sentence-transformers, in directories next to it"),
         ({"structure": {**good["structure"], "query": ["../a"]}}, "in directories next to it. Received: '../a'"),
         ({"structure": {**good["structure"], "query": ["document_1_SpladePooling"]}}, "must consist of a Transformer"),
     ):

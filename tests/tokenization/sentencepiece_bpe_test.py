@@ -120,7 +120,7 @@ def test_a_file_of_another_kind_is_refused(section, value, message, tmp_path):
     ("change", "message"),
     [
         (lambda model: model["vocab"].pop("<0x80>"), "ids must be 0, 1, 2"),
-        (lambda model: model["vocab"].update({"<0x41": model["vocab"].pop("<0x80>")}), "it lacks <0x80>"),
+        (lambda model: model["vocab"].update({"<0x41": model["vocab"].pop("<0x80>")}), "It lacks <0x80>"),
         (lambda model: model.update(ignore_merges=True), "model.ignore_merges must be false"),
         (lambda model: model["merges"].insert(0, ["a", "qqq"]), "merge 1: the two tokens .* 'qqq' is missing"),
     ],

@@ -65,7 +65,7 @@ def with_constants(
     size = size_of([tf.TensorSpec(each.shape, each.dtype) for each in variables])
     if size > MOST_BYTES:
         raise ValueError(
-            f"`export_dtype=int8`, and bfloat16 with `export_for=cpu` are limited to {MOST_BYTES / 2**30:.2f} GiB of "
+            f"`export_dtype=int8` and bfloat16 with `export_for=cpu` are limited to {MOST_BYTES / 2**30:.2f} GiB of "
             f"weights, which is the limit of a graph; this model has {size / 2**30:.2f} GiB. Use "
             "`export_dtype=float32`."
         )

@@ -48,6 +48,6 @@ def warn_of_unknown_tokens(counts: Counter):
     if share > LARGE_SHARE:
         logging.warning(
             "%s of the tokens of `input_file` are unknown (%d of %d), so a model learns little from them. Check that "
-            "the vocabulary is for the language and the letter case of the text, and the encoding of the text.",
+            "the vocabulary matches the language and letter case of the text, and that the text is decoded correctly.",
             *(percent(share), counts["unknown"], counts["tokens"]),
         )

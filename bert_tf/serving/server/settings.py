@@ -222,10 +222,10 @@ class BundleSettings:
     )
     engine: str = option(
         "auto",
-        "What answers texts where an export has both a SavedModel and LiteRT's model, as with --export_for=cpu. "
-        "auto: LiteRT answers requests of few texts, which it was faster for when the model was exported. litert: it "
+        "Engine for texts if an export has both a SavedModel and a LiteRT model, as with --export_for=cpu. auto: "
+        "LiteRT answers requests of few texts, for which it was faster when the model was exported. litert: LiteRT "
         "answers all, and the SavedModel is not loaded; requires --export_dtype=int8 or --export_for=litert. "
-        "saved_model: as in TensorFlow Serving.",
+        "saved_model: the SavedModel answers all, as in TensorFlow Serving.",
         choices=names.ENGINES,
     )
     prefer_tflite_model: bool = option(
@@ -260,7 +260,7 @@ class SessionSettings:
     tensorflow_intra_op_parallelism: int = option(
         0,
         "Number of threads that compute one operation together; 0: the number of cores. With 1, CPU exports "
-        "(`--export_for=cpu`) and short texts have lower latency. LiteRT computes a request with at most as many.",
+        "(`--export_for=cpu`) and short texts have lower latency. LiteRT uses at most as many for a request.",
         low=0, essential=True,
     )
     tensorflow_inter_op_parallelism: int = option(

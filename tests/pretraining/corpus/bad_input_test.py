@@ -107,7 +107,7 @@ def test_a_vocabulary_without_mask_is_refused(program, folder):
 
 def test_a_tokenizer_or_a_model_is_needed(program, folder):
     _write(folder, a=GOOD)
-    assert "Pass --init_checkpoint, a model directory whose tok" in _run(program, folder, "--vocab_file=")
+    assert "Pass --init_checkpoint, a model whose tokenizer is" in _run(program, folder, "--vocab_file=")
 
 
 def test_what_a_model_does_not_take(program, folder, tmp_path_factory):
