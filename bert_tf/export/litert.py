@@ -100,6 +100,9 @@ def _answer_of_sequence(served):
 def computed_by_litert(served) -> Forward:
     """Returns a function that computes the model's outputs as LiteRT does, {name: tensor [n, S]} -> tensors.
 
+    A model that is served single texts may be scored on groups of N texts: {name: [n, N, S]} -> [n, N, ...], zeros
+    where a group has fewer texts.
+
     Args:
         served: a `ServingModule`.
     """
@@ -114,13 +117,14 @@ def computed_by_litert(served) -> Forward:
         features = dict(zip(served.task.features, arrays, strict=True))
         if _has_several_sequences(served):
             return [_together(served.task, features, runner)]
-        outputs = runner(features)
+        outputs = runner(features) if features["input_ids"].ndim == 2 else _of_groups(features, runner)
         return [outputs[f"output_{i}"] for i in range(len(specs))]
 
     def forward(features):
         arrays = tf.numpy_function(run, [features[n] for n in served.task.features], [spec.dtype for spec in specs])
+        more = features["input_ids"].shape.rank - served.ids_specs[0].shape.rank  # axes of groups
         for array, spec in zip(arrays, specs, strict=True):
-            array.set_shape(spec.shape)
+            array.set_shape([*[None] * more, *spec.shape])
         return tf.nest.pack_sequence_as(whole.structured_outputs, arrays)
 
     return forward
@@ -132,13 +136,20 @@ def _forward_of(served):
 
 def _together(task, features, runner):
     """Returns the logits of examples from those of their sequences, as the layers of `models/windows.py` do."""
-    there = features["input_mask"].any(-1)
-    logits = runner({name: values[there] for name, values in features.items()})["output_0"]
-    values = np.zeros([*there.shape, logits.shape[-1]], np.float32)
-    values[there] = logits
+    there, values = features["input_mask"].any(-1), _of_groups(features, runner)["output_0"]
     if task.list_inputs:
         return np.where(there, values[..., 0], np.float32(MISSING))
     return values.sum(1) / np.maximum(there.sum(1, keepdims=True), 1).astype(np.float32)
+
+
+def _of_groups(features, runner):
+    """Returns {output: array [n, N, ...]} of features [n, N, S], zeros where there is no sequence."""
+    there = features["input_mask"].any(-1)
+    outputs = {}
+    for name, found in runner({name: values[there] for name, values in features.items()}).items():
+        outputs[name] = np.zeros([*there.shape, *found.shape[1:]], found.dtype)
+        outputs[name][there] = found
+    return outputs
 
 
 def _trace_raw(function, served, length):

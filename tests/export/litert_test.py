@@ -15,12 +15,13 @@ import zipfile
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert, quiet_logs
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.trained_model import export_trained
+from bert_tf.export.trained_model import export_trained, load_trained_model
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_settings
@@ -188,6 +189,21 @@ def size_of_model(path):
     file = path / MODEL_FILE
     with zipfile.ZipFile(file) as archive:
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
+
+
+def test_embeddings_are_scored_in_groups(trained):
+    found = load_trained_model(str(trained("embedding")), None, LITERT)
+    rng = np.random.default_rng(0)
+    features = {name: np.zeros([3, 2, LENGTH], np.int32) for name in found.task.features}
+    features["input_ids"][:] = rng.integers(5, len(tiny.VOCAB), features["input_ids"].shape)
+    features["input_mask"][:] = np.arange(LENGTH) < rng.integers(2, LENGTH, [3, 2, 1])
+    features["input_mask"][1, 1] = 0  # a group with one text fewer
+    wanted = found.model(features).numpy()
+    forward = tf.function(litert.computed_by_litert(found.served(LITERT)), autograph=False)
+    answers = forward({name: tf.constant(each) for name, each in features.items()}).numpy()
+    there = features["input_mask"].any(-1)
+    np.testing.assert_allclose(answers[there], wanted[there], atol=1e-5)
+    assert answers.shape == wanted.shape and not answers[1, 1].any()
 
 
 @pytest.mark.slow
