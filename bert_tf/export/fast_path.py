@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.export.litert import lengths, write_litert
+from bert_tf.export.litert import any_length, lengths, write_litert
 from bert_tf.export.sample_texts import sample_texts
 from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT, SPEED
 from bert_tf.lite.litert_file import MODEL_FILE
@@ -21,7 +21,7 @@ from bert_tf.utils.files import write_text
 from bert_tf.utils.resources import cores
 
 _LONGEST = {"int8": 512, "float32": 64}  # tokens; the SavedModel computes longer sequences about as fast
-_MOST_PACKED = 2**29  # bytes of all interpreters: each packs the weights once for each length
+_MOST_PACKED = 2**29  # bytes of all interpreters: each packs the weights once for each graph
 _COUNTS = (1, 2, 4, 8, 16, 32)
 _MOST_TOKENS = 2048  # of a request that is measured
 _REPEATS = 5
@@ -30,8 +30,9 @@ _REPEATS = 5
 def write_fast_path(directory: str, served, task_options: Mapping[str, Any], answer_texts: Callable):
     """Writes `FOLDER` of the version in `directory`.
 
-    In float32, it is not written if the SavedModel is always as fast, or if the model is too large for several lengths.
-    In int8, it always is, so that LiteRT can also answer all texts.
+    It has one graph for texts of any length or, if the model needs fixed lengths, one for each. In float32, it is not
+    written if the SavedModel is always as fast, or if the model is too large. In int8, it always is, so that LiteRT can
+    also answer all texts.
 
     Args:
         directory: of the version.
@@ -41,23 +42,24 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     """
     is_int8 = served.options.dtype == "int8"
     named = lengths(served.max_seq_length, _LONGEST[served.options.dtype])
-    packed = _packed(served)
-    if not is_int8:  # the longest that fit into memory
-        named = dict(sorted(named.items(), key=lambda item: -item[1])[: _MOST_PACKED // packed])
-    if len(named) < 2:
+    graphs, packed = any_length(served), _packed(served)
+    fit = _MOST_PACKED // packed  # number of graphs
+    if not graphs and not is_int8:  # the longest that fit into memory
+        named = dict(sorted(named.items(), key=lambda item: -item[1])[:fit])
+    if len(named) < 2 or (graphs and not is_int8 and not fit):
         logging.info("The SavedModel answers all texts: LiteRT would take too much memory for this model in float32.")
         return
     folder = os.path.join(directory, FOLDER)
     os.makedirs(folder)
-    write_litert(folder, served, task_options, named)
+    write_litert(folder, served, task_options, graphs or named)
     model = LitertTextModel(os.path.join(folder, MODEL_FILE))
-    most = {str(length): _most_texts(model, served, answer_texts, length) for length in model.lengths}
+    most = {str(length): _most_texts(model, served, answer_texts, length) for length in sorted(named.values())}
     if not is_int8 and not any(most.values()):
         shutil.rmtree(folder)
         logging.info("The SavedModel answers all texts: LiteRT was not faster for any length.")
         return
-    interpreters = max(1, _MOST_PACKED // (packed * len(named)))
-    speed = {MOST_TEXTS: most, INTERPRETERS: interpreters, ONLY_SHORT: not is_int8}
+    interpreters = max(1, fit // len(graphs or named))
+    speed = {MOST_TEXTS: most, INTERPRETERS: interpreters, ONLY_SHORT: not is_int8 and not graphs}
     write_text(os.path.join(folder, SPEED), json.dumps(speed, indent=1) + "\n")
     logging.info(
         "LiteRT answers requests of up to this many texts, by length in tokens: %s. Its model of %.0f MiB is in %s.",
@@ -68,7 +70,7 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
 
 
 def _packed(served):
-    """Returns the bytes of the weights that LiteRT packs for one length."""
+    """Returns the bytes of the weights that LiteRT packs for one graph."""
     words = served.task.config.vocab_size  # of the table, which is not packed
     matrices = [spec.shape for spec in served.weight_specs if spec.shape.rank > 1 and spec.shape[0] != words]
     return sum(shape.num_elements() for shape in matrices) * (1 if served.options.dtype == "int8" else 4)

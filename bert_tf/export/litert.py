@@ -20,7 +20,7 @@ from bert_tf.tasks.text_lists import MISSING
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils import names
 from bert_tf.utils.files import write_text
-from bert_tf.utils.litert_runner import WHOLE, LitertRunner
+from bert_tf.utils.litert_runner import UP_TO, WHOLE, LitertRunner
 from bert_tf.utils.resources import cores
 
 _SHORTEST = 16  # tokens; a signature for shorter sequences would gain too little
@@ -33,7 +33,7 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
 
     From 16 tokens on, there is a length between each and its double, so that no more than a third is padding.
 
-    A LiteRT graph has a fixed sequence length. A file holds one graph per length, and the weights only once.
+    These graphs have a fixed sequence length. A file holds one per length, and the weights only once.
     There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
 
     Args:
@@ -48,8 +48,25 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
     return {WHOLE: max_seq_length} | {f"{WHOLE}_{each}": each for each in shorter if each < max_seq_length}
 
 
+def any_length(served) -> dict[str, None]:
+    """Returns {signature: None} of a graph for sequences of any length; {} if the model's graphs need fixed ones.
+
+    Shapes that are computed from a length are unknown to LiteRT until it has computed them, and then its fast kernels
+    (XNNPACK) do not take the layers. Without relative positions, local or causal attention there are none.
+
+    Args:
+        served: a `ServingModule`.
+    """
+    config = served.task.config
+    is_local = any(map(config.is_local, range(config.num_hidden_layers)))
+    has_relative = config.pos_att_type or config.relative_attention_num_buckets
+    if is_local or has_relative or config.is_decoder or config.conv_kernel_size:
+        return {}
+    return {f"{UP_TO}{served.max_seq_length}": None}
+
+
 def write_litert(
-    directory: str, served, task_options: Mapping[str, Any], sequence_lengths: Mapping[str, int] | None = None
+    directory: str, served, task_options: Mapping[str, Any], sequence_lengths: Mapping[str, int | None] | None = None
 ) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 
@@ -59,7 +76,8 @@ def write_litert(
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
         task_options: of its task, JSON values.
-        sequence_lengths: {signature: length}; None: `lengths` up to the longest sequence of the model.
+        sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None: `lengths` up to
+            the longest sequence of the model.
     """
     function = tf.function(_answer_of_sequence(served), autograph=False)
     sequence_lengths = sequence_lengths or lengths(served.max_seq_length)
@@ -160,7 +178,7 @@ def _trace_raw(function, served, length):
 
 
 def _sequence_specs(served, length):
-    """Returns the input specs of a signature: one sequence of this length, and one position to predict."""
+    """Returns the input specs of a signature: one sequence of this length (None: any), and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 

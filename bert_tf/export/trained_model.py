@@ -65,7 +65,7 @@ def load_trained_model(
     if options.export_for == "litert":
         for layer in model._flatten_layers():
             if isinstance(layer, Encoder):
-                layer.attends_whole = True
+                layer.attends_whole = layer.counts_positions = layer.embeddings.keeps_position_floats = True
             if isinstance(layer, SelfAttention):  # GPUs of phones compute in float16
                 layer.scales_first = options.dtype == "float16"
     inputs = trained.text_inputs, trained.max_seq_length

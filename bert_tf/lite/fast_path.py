@@ -1,8 +1,8 @@
 """The .tflite file next to a SavedModel, which answers few texts in a fraction of the SavedModel's time.
 
 An export for CPUs has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
-speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, it has
-graphs for short texts only. TensorFlow Serving passes over the folder.
+speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, a model
+whose graphs have fixed lengths has those for short texts only. TensorFlow Serving passes over the folder.
 """
 
 import json
@@ -22,7 +22,7 @@ from bert_tf.utils.token_counts import TokenCounts
 
 FOLDER = os.path.join("assets.extra", "litert")
 SPEED = "speed.json"
-MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a graph: number of texts up to which LiteRT is faster}
+MOST_TEXTS = "most_texts"  # in speed.json: {tokens of a text: number of texts up to which LiteRT is faster}
 INTERPRETERS = "interpreters"  # in speed.json: their largest number, since each takes memory
 ONLY_SHORT = "only_short_texts"  # in speed.json: whether the file cannot answer all texts of the SavedModel
 _BYTES_PER_TOKEN = 4  # of English, with its spaces
@@ -39,7 +39,7 @@ class FastPath:
 
     Attributes:
         size: number of requests that are computed at the same time.
-        lengths: tokens of the graphs that are asked, in ascending order.
+        lengths: tokens of texts, those of speed.json for which it is asked, in ascending order.
 
     Raises:
         ValueError: a file is damaged, or of another program.
@@ -50,10 +50,11 @@ class FastPath:
         folder = os.path.join(path, FOLDER)
         speed = read_speed(os.path.join(folder, SPEED))
         self._most_texts = speed.most_texts if engine == "auto" else None
+        self._measured = sorted(speed.most_texts)
         self._model = LitertTextModel(os.path.join(folder, MODEL_FILE))
         self._pool = RunnerPool(self._model.make_runner, cores, threads or cores, speed.interpreters)
         self.size = self._pool.size
-        self.lengths = [each for each in self._model.lengths if self._most_texts is None or self._most_texts.get(each)]
+        self.lengths = [each for each in self._measured if self._most_texts is None or self._most_texts[each]]
 
     def takes(self, texts: Mapping[str, np.ndarray]) -> bool:
         """Returns whether LiteRT answers these texts, {input: bytes [n] or [n, k]}, which need not be valid."""
@@ -63,11 +64,12 @@ class FastPath:
         if self._most_texts is None:
             return True
         tokens, parts = self._estimate(texts), 1
-        if tokens > self._model.lengths[-1]:
-            if self._model.lengths[-1] < self._model.task["max_seq_length"]:
+        longest = self._measured[-1]
+        if tokens > longest:
+            if longest < self._model.task["max_seq_length"]:
                 return False
-            parts = -(-tokens // self._model.lengths[-1])  # windows, if the model reads a long text in several
-        length = next((each for each in self._model.lengths if each >= tokens), self._model.lengths[-1])
+            parts = -(-tokens // longest)  # windows, if the model reads a long text in several
+        length = next((each for each in self._measured if each >= tokens), longest)
         return parts * max(array.size for array in texts.values()) <= self._most_texts.get(length, 0)
 
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
@@ -89,8 +91,8 @@ class FastPath:
                 return None
 
     def prepare(self):
-        """Computes a text of each of `lengths` with each interpreter, before texts are answered."""
-        self._pool.prepare(self.lengths)
+        """Computes a text with each graph and interpreter, before texts are answered; the longest, if there is one."""
+        self._pool.prepare(self.lengths[-1:] if self._model.takes_any_length else self.lengths)
 
     def _estimate(self, texts):
         """Returns the number of tokens of the longest sequence of a request."""
@@ -160,8 +162,8 @@ def _check_lengths(folder):
     speed = os.path.join(folder, SPEED)
     if os.path.isfile(speed) and read_speed(speed).only_short_texts:
         raise ValueError(
-            f"LiteRT's model in {folder} answers only short texts, as in every float32 or bfloat16 export with "
-            "`export_for=cpu`. Use it together with the SavedModel (`engine=auto`), or export with "
+            f"LiteRT's model in {folder} answers only short texts, as in float32 or bfloat16 exports of models with "
+            "relative positions or local attention. Use it together with the SavedModel (`engine=auto`), or export with "
             "`export_for=litert` or in int8."
         )
 
@@ -170,7 +172,7 @@ class Speed(NamedTuple):
     """The contents of speed.json.
 
     Attributes:
-        most_texts: {tokens of a graph: number of texts up to which LiteRT is faster}.
+        most_texts: {tokens of a text: number of texts up to which LiteRT is faster}.
         interpreters: the largest number of interpreters.
         only_short_texts: whether the file cannot answer all texts of the SavedModel.
     """
@@ -191,6 +193,8 @@ def read_speed(path: str) -> Speed:
     try:
         speed = json.loads(text)
         most = {int(length): int(number) for length, number in speed[MOST_TEXTS].items()}
+        if not most:
+            raise ValueError("no length")
         return Speed(most, int(speed[INTERPRETERS]), bool(speed[ONLY_SHORT]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(

@@ -45,7 +45,8 @@ class LitertTextModel:
         inputs: names of the texts of an example.
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         list_input: the one of which an example has several. If None, there is none.
-        lengths: sequence lengths of its graphs, in ascending order.
+        lengths: longest sequences of its graphs, in ascending order.
+        takes_any_length: as of `LitertRunner`.
 
     Raises:
         ValueError: bert_tf did not export the file, it is damaged, or its task is not one of `ANSWERS`.
@@ -69,7 +70,8 @@ class LitertTextModel:
         self.list_input = self.inputs[LISTS[name]] if name in LISTS else None
         self.reads_whole_texts = name in _READ_IN_WINDOWS or bool(self.task.get("windows"))
         self._packer = Packer(self._tokenizer.tables, self.task["max_seq_length"])
-        self.lengths = self.make_runner(1).lengths
+        runner = self.make_runner(1)
+        self.lengths, self.takes_any_length = runner.lengths, runner.takes_any_length
 
     def most_tokens(self, texts: Sequence[str]) -> int:
         """Returns the number of tokens of the longest of some texts, with the special tokens of a sequence."""

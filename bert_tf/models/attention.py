@@ -5,6 +5,7 @@ import math
 import keras
 import tensorflow as tf
 
+from bert_tf.models.axis_sizes import axis_sizes
 from bert_tf.models.disentangled_attention import position_scores
 from bert_tf.models.layers import Dropout, ResidualLayer
 
@@ -140,9 +141,9 @@ class SelfAttention(ResidualLayer):
 
     def _split_heads(self, x):
         """Splits [B, S, A D] into heads, [B, A, S, D]."""
-        B, S = tf.unstack(tf.shape(x)[:2])
+        B, S, _ = axis_sizes(x)
         return tf.transpose(tf.reshape(x, [B, S, self.num_heads, self.width]), [0, 2, 1, 3])
 
     def _join_heads(self, x):
-        B, _, S, _ = tf.unstack(tf.shape(x))
+        B, _, S, _ = axis_sizes(x)
         return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [B, S, self.num_heads * self.width])

@@ -22,10 +22,16 @@ class Embeddings(ConfiguredLayer):
     `position_ids` is None, they are 0, 1, 2, ..., relative to `first_position`. Without a segment table, segment ids
     are ignored. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
+    Attributes:
+        keeps_position_floats: whether `position_ids` are looked up by an operation whose table the converter of LiteRT
+            does not quantize; one scale for all positions would cost accuracy.
+
     Raises:
         ValueError: the sequence is longer than the position table or, in eager mode only, a segment id is outside its
             table; in a graph, such an id adds zeros.
     """
+
+    keeps_position_floats = False
 
     def __init__(
         self,
@@ -102,7 +108,11 @@ class Embeddings(ConfiguredLayer):
         elif position_ids is None:
             x += self.position_embeddings[self.first_position : self.first_position + tf.shape(input_ids)[1]]
         else:
-            x += tf.gather(self.position_embeddings, position_ids + self.first_position)
+            rows = position_ids + self.first_position
+            if self.keeps_position_floats:
+                x += tf.gather_nd(self.position_embeddings, rows[..., tf.newaxis])
+            else:
+                x += tf.gather(self.position_embeddings, rows)
         if self.type_vocab_size:
             x += self._segments(tf.zeros_like(input_ids) if segment_ids is None else segment_ids)
         if self.task_type_vocab_size:

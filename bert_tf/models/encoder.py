@@ -55,9 +55,12 @@ class Encoder(NamedInputsModel):
     Attributes:
         attends_whole: whether layers with local attention compute the scores of all pairs of tokens, masked beyond the
             window, and not those of blocks; LiteRT sets it, whose interpreter can crash in blocks.
+        counts_positions: whether positions are a running count of the tokens if the length is not known before the
+            graph runs; LiteRT sets it, whose fast kernels need shapes that follow from those of the inputs.
     """
 
     attends_whole = False
+    counts_positions = False
 
     def __init__(
         self, config: EncoderConfig | dict, gradient_checkpointing=False, trainable=True, embeddings=None, **kwargs
@@ -158,6 +161,8 @@ class Encoder(NamedInputsModel):
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+        if positions is None and self.counts_positions and mask.shape[1] is None:
+            positions = tf.cumsum(tf.ones_like(mask), 1) - 1
         return mask, positions, layer_views(self.config, mask, sentence_ids, positions, self.compute_dtype, whole)
 
     def decoded(

@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from bert_tf.models.axis_sizes import axis_sizes
 from bert_tf.models.layers import ConfiguredLayer, Dropout, LayerNorm, Linear, initializer
 
 _NEVER = -65504.0  # a logit whose exponential is 0: the lowest number of float16, in which an export may store it
@@ -102,7 +103,7 @@ class ClassificationHead(_TransformingHead):
         rows = tf.reshape(x, [-1, x.shape[-1]]) if x.shape.rank > 2 else x  # one product of matrices in any case
         logits = tf.matmul(rows, tf.cast(self.output_weights, x.dtype), transpose_b=True)
         logits = tf.cast(tf.nn.bias_add(logits, tf.cast(self.output_bias, x.dtype)), tf.float32)
-        return tf.reshape(logits, [*tf.unstack(tf.shape(x)[:-1]), self.num_labels]) if x.shape.rank > 2 else logits
+        return tf.reshape(logits, [*axis_sizes(x)[:-1], self.num_labels]) if x.shape.rank > 2 else logits
 
     def compute_output_spec(self, pooled_output, training=None):
         return keras.KerasTensor((*pooled_output.shape[:-1], self.num_labels), "float32")

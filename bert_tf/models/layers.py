@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import training_ops
+from bert_tf.models.axis_sizes import axis_sizes
 from bert_tf.models.lora import Lora
 from bert_tf.models.training_ops import current_seed
 
@@ -105,7 +106,7 @@ class Linear(ConfiguredLayer):
         if self.lora:
             y += tf.matmul(tf.matmul(tokens, self.lora_a), self.lora_b) * tf.cast(self.lora.scale, y.dtype)
         y = activation(self.activation, training)(y)
-        return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
+        return tf.reshape(y, [*axis_sizes(x)[:-1], self.units])
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)

@@ -32,7 +32,7 @@ class TakeWindows(_Windows):
 
     def call(self, features):
         if self.every:
-            return {name: tf.reshape(values, [-1, tf.shape(values)[2]]) for name, values in features.items()}
+            return {name: tf.reshape(values, _flat_shape(values)) for name, values in features.items()}
         at = tf.where(_there(features["input_mask"]))
         return {name: tf.gather_nd(values, at) for name, values in features.items()}
 
@@ -85,6 +85,12 @@ class RowsTogether(_Windows):
 
     def compute_output_spec(self, values, input_mask):
         return keras.KerasTensor((*input_mask.shape[:2], values.shape[-1]), "float32")
+
+
+def _flat_shape(values):
+    """Returns the shape [B N, S] for a reshape of values [B, N, S]."""
+    rows = values.shape[:2].num_elements()
+    return [-1, tf.shape(values)[2]] if rows is None else [rows, -1]
 
 
 def _together(values, input_mask, every):

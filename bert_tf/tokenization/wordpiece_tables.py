@@ -93,6 +93,8 @@ class WordPieceTables(TokenizerTables):
     @property
     def _mask_lstrip(self):
         return self._tokenizer_class == "MPNetTokenizer"
+
+    @property
     def token_edges(self) -> TokenEdges:
         """Which tokens continue a word: those that begin with "##"."""
         continues = np.array([token.startswith("##") for token in self.vocab])

@@ -4,12 +4,15 @@ With the package ai-edge-litert, TensorFlow is not imported.
 """
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 WHOLE = "ids"  # the signature of the longest sequences; for shorter ones their length is appended, as in ids_16
+UP_TO = f"{WHOLE}_up_to_"  # followed by a length: the signature of sequences of any length up to that one
+_NAMES = re.compile(rf"{WHOLE}(_\d+)?|{UP_TO}(\d+)")
 
 
 def interpreter_class() -> Callable:
@@ -44,7 +47,8 @@ class LitertRunner:
 
     Attributes:
         inputs, outputs: {name: ArraySpec}.
-        lengths: sequence lengths of the signatures, in ascending order.
+        lengths: longest sequences of the signatures, in ascending order.
+        takes_any_length: whether the only signature computes sequences of each length; otherwise they are padded.
     """
 
     def __init__(self, data: bytes, threads: int):
@@ -57,14 +61,15 @@ class LitertRunner:
         # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
         self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=threads)
         signatures = self._interpreter.get_signature_list()
-        if "input_ids" not in signatures.get(WHOLE, {"inputs": ()})["inputs"]:
+        names = [name for name in signatures if _NAMES.fullmatch(name)]
+        if not names or any("input_ids" not in signatures[name]["inputs"] for name in names):
             raise ForeignLitertError(
                 "The .tflite file must have been exported by bert_tf with `export_for` litert, with a signature "
                 f"{WHOLE} of `input_ids`. It has the signatures {sorted(signatures)}."
             )
-        names = [name for name in signatures if name == WHOLE or name.startswith(f"{WHOLE}_")]
-        runners = [self._interpreter.get_signature_runner(name) for name in names]
-        self._by_length = {int(each.get_input_details()["input_ids"]["shape"][1]): each for each in runners}
+        runners = {name: self._interpreter.get_signature_runner(name) for name in names}
+        self.takes_any_length = names[0].startswith(UP_TO)
+        self._by_length = {_longest(name, runner): runner for name, runner in runners.items()}
         self.lengths = sorted(self._by_length)
         in_order = [self._by_length[length] for length in self.lengths]
         self.inputs = _specs([each.get_input_details() for each in in_order])
@@ -73,7 +78,7 @@ class LitertRunner:
     def __call__(self, features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Computes {output: array [n, ...]} from {input: array [n, ...]}, for sequences up to the longest length.
 
-        Sequences are padded to a signature's length, and the padding is removed from the outputs.
+        Sequences are padded to a signature's length, if it is fixed, and the padding is removed from the outputs.
 
         Raises:
             ValueError: the sequences are longer, or an array has another number of axes.
@@ -83,6 +88,8 @@ class LitertRunner:
         count, width = features["input_ids"].shape
         length = length_for(self.lengths, width)
         run = self._by_length[length]
+        if self.takes_any_length:  # LiteRT computes new shapes if the length is not that of the last sequence
+            length = width
         # Padding does not matter where `input_mask` is 0.
         padded = {
             name: _pad(array, length) if self.inputs[name].shape[1] is None else array
@@ -115,11 +122,19 @@ def length_for(lengths: Sequence[int], width: int) -> int:
     raise ValueError(f"A sequence must have at most {lengths[-1]} tokens. Received {width}; shorten it.")
 
 
+def _longest(name, runner):
+    """Returns the number of tokens of the longest sequence of a signature."""
+    if name.startswith(UP_TO):
+        return int(name.removeprefix(UP_TO))
+    return int(runner.get_input_details()["input_ids"]["shape"][1])
+
+
 def _specs(details):
-    """Returns {name: ArraySpec}: the batch axis and axes that differ between lengths have no size."""
+    """Returns {name: ArraySpec}: the batch axis and axes that vary, or differ between lengths, have no size."""
     specs = {}
     for name, first in details[0].items():
-        sizes = zip(*(each[name]["shape"].tolist() for each in details), strict=True)
-        shape = tuple(None if axis == 0 or len(set(each)) > 1 else each[0] for axis, each in enumerate(sizes))
+        sizes = list(zip(*(each[name]["shape_signature"].tolist() for each in details), strict=True))
+        varies = [axis == 0 or len(set(each)) > 1 or each[0] < 0 for axis, each in enumerate(sizes)]
+        shape = tuple(None if is_free else each[0] for is_free, each in zip(varies, sizes, strict=True))
         specs[name] = ArraySpec(shape, np.dtype(first["dtype"]))
     return specs
