@@ -163,8 +163,8 @@ def _check_lengths(folder):
     if os.path.isfile(speed) and read_speed(speed).only_short_texts:
         raise ValueError(
             f"LiteRT's model in {folder} answers only short texts, as in float32 or bfloat16 exports of models with "
-            "relative positions or local attention. Use it together with the SavedModel (`engine=auto`), or export with "
-            "`export_for=litert` or in int8."
+            "relative positions or local attention. Use it together with the SavedModel (`engine=auto`), or export "
+            "with `export_for=litert` or in int8."
         )
 
 
