@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from bert_tf.checkpoints.hub_models import resolve_model
 from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
@@ -13,6 +12,8 @@ from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.answers import split_answer
+from bert_tf.utils.files import path_text
+from bert_tf.utils.hub_names import hub_name
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import ENGINES
 from bert_tf.utils.text_inputs import present_list, text_list
@@ -52,7 +53,7 @@ class Predictor:
     def __init__(
         self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT, engine: str = "auto"
     ) -> None:
-        path = resolve_model(path)
+        path = _local_path(path)
         exported = is_export(path)
         if engine not in ENGINES:
             raise ValueError(f"`engine` must be one of {', '.join(ENGINES)}; got {engine!r}.")
@@ -184,7 +185,7 @@ def load_predictor(
     Raises:
         ValueError: there is no such model, or it has other inputs.
     """
-    path = resolve_model(path, parameter)
+    path = _local_path(path, parameter)
     predictor = Predictor(path)
     if predictor.inputs != inputs:
         raise ValueError(
@@ -219,3 +220,13 @@ def _load_trained(path, pairs):
     from bert_tf.inference.trained_text_model import load_trained_text_model  # an export needs none of its modules
 
     return load_trained_text_model(path, pairs)
+
+
+def _local_path(path, parameter="path"):
+    """Returns the path of a model that may be named as on the Hub; a local export needs nothing that reads models."""
+    path = path_text(path, parameter)
+    if hub_name(path):
+        from bert_tf.checkpoints.hub_models import resolve_model
+
+        return resolve_model(path, parameter)
+    return path

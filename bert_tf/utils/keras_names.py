@@ -26,6 +26,7 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.recurrent": ("BiLSTM", "BiLSTMHead"),
     "models.relative_bias": ("RelativeBias",),
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
+    "models.splade": ("SpladeModel",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
     "training.adamw": ("AdamW",),
     "training.lamb": ("Lamb",),

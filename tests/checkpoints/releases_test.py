@@ -37,7 +37,7 @@ def test_the_embedding_tables_are_as_large_as_published():
         ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
         ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
         ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),
-        ("somebody/some-model", ["If 'somebody/some-model' is a model on", "pass somebody/some-model@main,"]),
+        ("somebody/some-model", ["If 'somebody/some-model' is a model on", "pass somebody/some-model@main to"]),
         ("some-model", ["If 'some-model' is a model on huggingface.co, pass its full name, organization/some-model"]),
     ],
 )
