@@ -91,11 +91,16 @@ def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_pat
     [
         ("auto", [TEXT.encode()], "litert"),
         ("auto", [TEXT.encode()] * 5, "saved_model"),
-        ("saved_model", [TEXT.encode()], "saved_model"),
-        ("litert", [TEXT.encode()] * 5, "litert"),
         ("auto", [TEXT.encode() + b"\xff"], "litert"),  # as both drop the byte
-        ("saved_model", [TEXT.encode() + b"\xff"], "saved_model"),
-        ("litert", [TEXT.encode() + b"\xff"], "litert"),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("saved_model", [TEXT.encode()], "saved_model"),
+                ("litert", [TEXT.encode()] * 5, "litert"),
+                ("saved_model", [TEXT.encode() + b"\xff"], "saved_model"),
+                ("litert", [TEXT.encode() + b"\xff"], "litert"),
+            )
+        ),
     ],
 )
 def test_a_server_asks_the_engine_that_is_faster(version, engine, texts, by):
@@ -295,5 +300,6 @@ def test_float_graphs_that_do_not_pay_are_not_kept(trained, tmp_path, monkeypatc
         assert not (tmp_path / FOLDER).exists()
 
 
+@pytest.mark.slow
 def test_models_that_litert_cannot_compute_have_a_saved_model_only(exported):
     assert not os.path.exists(os.path.join(exported("lstm", INT8), FOLDER))

@@ -29,7 +29,7 @@ EXAMPLES = {
     "embedding": ["a good film", "bad"],
 }
 
-FAST = ("questions", "reranking")
+FAST = ("questions",)
 
 
 def numbers(value):

@@ -13,7 +13,7 @@ from tests.export.models import OTHERS, TASKS
 
 LITERT = ExportOptions(export_for="litert")
 NAMES = [name for name in (*TASKS, *OTHERS) if name != "lstm"]
-FAST = ("questions", "tagging", "choices", "windows_of_pairs")
+FAST = ("questions", "choices")
 LONG = " ".join(["the film is a warm story"] * 6)
 TEXTS = ["a good film", "the story, warm and bad.", "", "Anna's film-story is ünknown 电影 !", LONG]
 LISTS = [

@@ -87,6 +87,7 @@ def _computed(path, signature):
     return collections.Counter(kinds[name] for name in computed if name in kinds)
 
 
+@pytest.mark.slow
 def test_a_mask_takes_no_more_memory_than_it_has_numbers(export_random):
     answer = tf.saved_model.load(export_random("float32")).signatures["ids"]
     ids = tf.constant([[2, 5, 3, 0, 0, 0, 0, 0]] * 2)

@@ -38,6 +38,7 @@ def run_without(code, *words):
     return subprocess.run([sys.executable, "-c", BLOCK + code, *words], cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_evaluated_and_exported(tmp_path):
     start, train = tiny.checkpoint(tmp_path / "start"), tmp_path / "train.tsv"
     tiny.write_tsv(train, tiny.texts(8, 0, ["bad", "good"]))

@@ -246,6 +246,7 @@ def _squared(label_ids, logits):
     return tf.reduce_sum((tf.nn.softmax(logits) - tf.one_hot(label_ids, 2)) ** 2, -1)
 
 
+@pytest.mark.slow
 def test_a_loss_and_a_metric_of_the_user(start):
     def brier(label_ids, logits):
         return _squared(label_ids, logits).numpy().mean()
@@ -322,6 +323,7 @@ def test_a_loss_and_metrics_return_what_they_must(start):
         run(metrics={"my_score": lambda targets, outputs: "good"})
 
 
+@pytest.mark.slow
 def test_a_task_without_labels_has_no_errors(start):
     rows = task_rows.ROWS["reranking"](8, 0)
     run = finetune("reranking", rows, eval=rows, init_checkpoint=start, verbose=False, **SETTINGS)

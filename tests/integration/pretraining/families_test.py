@@ -36,6 +36,7 @@ def _records(folder, model, name="train", **options) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_continued_on_text_with_byte_bpe(tmp_path):
     """RoBERTa: from text to a model; records of another tokenizer are refused."""
     model = families.model_directory(tmp_path, "roberta")
