@@ -13,7 +13,7 @@ from bert_tf.tokenization.characters import WHITE
 from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_composition import compose, composed_spans
 from bert_tf.tokenization.fast_merges import PairMerger
-from bert_tf.tokenization.fast_tokens import Tokens, WordCache
+from bert_tf.tokenization.fast_tokens import Tokens, WordCache, solid_span
 
 _NUMBERS_END = 0x20000  # no number lies beyond
 _WHITE = frozenset(map(chr, WHITE))
@@ -81,12 +81,9 @@ class FastByteBpe:
         tokens, end = Tokens(ids, [], []), 0
         for number in ids:
             begin, end = end, end + self._lengths[number]
-            first, last = char_of_byte[begin], char_of_byte[end - 1]
-            part = word[first : last + 1]
-            solid = part.strip(" ")
-            first += len(part) - len(part.lstrip(" "))
-            tokens.starts.append(first if solid else last + 1)
-            tokens.ends.append(first + len(solid) if solid else last + 1)
+            first, last = solid_span(word, char_of_byte[begin], char_of_byte[end - 1] + 1)
+            tokens.starts.append(first)
+            tokens.ends.append(last)
         return tokens
 
 

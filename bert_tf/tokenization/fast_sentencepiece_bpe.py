@@ -8,7 +8,7 @@ import re
 
 from bert_tf.tokenization.fast_added_tokens import Section
 from bert_tf.tokenization.fast_merges import PairMerger
-from bert_tf.tokenization.fast_tokens import Tokens, WordCache
+from bert_tf.tokenization.fast_tokens import Tokens, WordCache, solid_span
 from bert_tf.tokenization.sentencepiece_bpe_tables import BYTE_TOKENS, SentencePieceBpeTables
 from bert_tf.tokenization.tokenizer_json import METASPACE
 
@@ -45,7 +45,8 @@ class FastSentencePieceBpe:
         words, tokens = self._words, Tokens([], [], [])
         for match in self._pattern.finditer(text.replace(" ", METASPACE)):
             tokens.extend(words[match.group()], match.start())
-        return Tokens(tokens.ids, *_solid_spans(text, tokens))
+        spans = [solid_span(text, *span) for span in zip(tokens.starts, tokens.ends, strict=True)]
+        return Tokens(tokens.ids, [start for start, _ in spans], [end for _, end in spans])
 
     def section(self, section: Section) -> Tokens:
         """Returns the tokens of the text between two added tokens."""
@@ -72,15 +73,3 @@ class FastSentencePieceBpe:
                 at += len(tables.vocab[number])
                 tokens.ends.append(at)
         return tokens
-
-
-def _solid_spans(text, tokens):
-    """Returns where tokens begin and end without the spaces around them; one of spaces alone is empty, at its end."""
-    starts, ends = [], []
-    for start, end in zip(tokens.starts, tokens.ends, strict=True):
-        part = text[start:end]
-        solid = part.strip(" ")
-        first = start + len(part) - len(part.lstrip(" ")) if solid else end
-        starts.append(first)
-        ends.append(first + len(solid))
-    return starts, ends

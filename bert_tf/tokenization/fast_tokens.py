@@ -24,6 +24,14 @@ class Tokens(NamedTuple):
         return Tokens(*(column[first : first + count] for column in self))
 
 
+def solid_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Returns the span of text[start:end] without the spaces around it; that of spaces alone is empty, at its end."""
+    part = text[start:end]
+    solid = part.strip(" ")
+    first = start + len(part) - len(part.lstrip(" ")) if solid else end
+    return first, first + len(solid)
+
+
 class WordCache(dict):
     """word -> `compute(word)`, which is remembered unless the word is long; a full cache is cleared."""
 

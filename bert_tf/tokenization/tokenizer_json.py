@@ -25,6 +25,7 @@ _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
 _OF_SENTENCEPIECE = "sentencepiece_bpe"  # our KIND of BPE with byte_fallback
+_TYPES = {kind: name for name, kind in _KINDS.items()} | {_OF_SENTENCEPIECE: "BPE"}  # KIND -> their name
 _REMEDY = "other settings are not supported"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 METASPACE = "\u2581"  # stands for the space before a word
@@ -97,7 +98,7 @@ class WholeFile:
             received = " and ".join(map(_format_layout, theirs)) if self.layout else "null"
             raise ValueError(
                 f"{self.path}: post_processor must add the special tokens that this model_type uses with a "
-                f"{_type_of(self.kind)} tokenizer: {_format_layout(ours[0])} for one text and "
+                f"{_TYPES[self.kind]} tokenizer: {_format_layout(ours[0])} for one text and "
                 f"{_format_layout(ours[1])} for two. Received: {received:.300}; use the tokenizer.json that belongs to "
                 "the model."
             )
@@ -148,7 +149,7 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
     values = _read(path)
     if _kind(values, path) != kind:
         received, remedy = values["model"].get("type"), "use the file of such a model"
-        raise _refusal(path, "model.type", repr(_type_of(kind)), received, remedy)
+        raise _refusal(path, "model.type", repr(_TYPES[kind]), received, remedy)
     if others := sorted(values.keys() - _SECTIONS):
         raise _refusal(path, "its sections", f"among {', '.join(sorted(_SECTIONS))}", others[0])
     model = values["model"]
@@ -179,11 +180,6 @@ def _kind(values, path):
     if name == "BPE" and model.get("byte_fallback") and "ByteLevel" not in json.dumps(values.get("pre_tokenizer")):
         return _OF_SENTENCEPIECE
     return _KINDS[name]
-
-
-def _type_of(kind):
-    """Returns the model's type in a tokenizer.json of that kind, such as "BPE"."""
-    return next((name for name, ours in _KINDS.items() if ours == kind), "BPE")
 
 
 def _refusal(path, where, must, received, remedy=_REMEDY):
