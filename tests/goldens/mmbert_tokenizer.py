@@ -7,9 +7,9 @@ has a merge for each way in which a token can be divided into two others, a tab 
 for line feeds. Made with tokenizers 0.22.2.
 """
 
+import collections
 import json
 import pathlib
-import random
 import sys
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -39,9 +39,9 @@ def train(texts, vocab_size):
     words = pre_tokenizers.Split("\u2581", "merged_with_next")  # so that no token goes beyond the space before a word
     learner = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     learner.normalizer, learner.pre_tokenizer = marks, words
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=[*SPECIAL, *PLAIN, *BYTES], show_progress=False,
-                                  limit_alphabet=120)  # fmt: skip
-    learner.train_from_iterator(texts, trainer)
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=[*SPECIAL, *PLAIN, *BYTES], show_progress=False)
+    counts = collections.Counter("".join(texts))  # rare characters get bytes; `limit_alphabet` chooses by chance
+    learner.train_from_iterator(["".join(char for char in text if counts[char] > 2) for text in texts], trainer)
     learned = json.loads(learner.to_str())["model"]
     vocab = dict(learned["vocab"])
     for run in ("aa", "aaa", "aaaa", "haha", "ana", "anana", "\u2581\u2581\u2581", "\u2581\u2581\u2581\u2581", "==="):
@@ -60,29 +60,11 @@ def train(texts, vocab_size):
 
 
 def main(folder, texts=None, vocab_size=500):
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if texts:
-        texts = json.loads(pathlib.Path(texts).read_text(encoding="utf-8"))
-        learned = texts[::20]
-    else:
-        sys.path.insert(0, str(pathlib.Path(__file__).parent))
-        from rust_tokenizers import SENTENCES as learned
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    from modernbert_tokenizer import write
 
-        rng = random.Random(0)
-        texts = [*learned, *ATOMS, *("".join(rng.choices(ATOMS, k=rng.randrange(1, 9))) for _ in range(150))]
-    tokenizer = train(learned, int(vocab_size))
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     names = dict(zip(("pad_token", "eos_token", "bos_token", "unk_token", "mask_token"), SPECIAL, strict=True))
-    names |= {"cls_token": "<bos>", "sep_token": "<eos>"}
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, **names}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n", encoding="utf-8")
-    pair = tokenizer.encode(*texts[:2]).ids
-    tokenizer.encode_special_tokens = True  # as we do: special tokens in a text stay text
-    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
-    of_texts = [[each.ids, [x for span in each.offsets for x in span]] for each in encoded]
-    out = json.dumps({"texts": texts, "encoded": of_texts, "pair": pair}, separators=(",", ":"))
-    (folder / "rust.json").write_text(out + "\n", encoding="utf-8")
+    write(folder, texts, vocab_size, train, ATOMS, names | {"cls_token": "<bos>", "sep_token": "<eos>"})
 
 
 if __name__ == "__main__":

@@ -43,7 +43,17 @@ def train(texts, vocab_size):
     return tokenizer
 
 
-def main(folder, texts=None, vocab_size=400):
+def write(folder, texts, vocab_size, train, atoms, names):
+    """Writes the three files.
+
+    Args:
+        folder: FOLDER.
+        texts: path of TEXTS.json, or None.
+        vocab_size: of the tokenizer.
+        train: (texts, vocab_size) -> the tokenizer.
+        atoms: strings of which texts are made where there are none.
+        names: role -> special token, as in tokenizer_config.json.
+    """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if texts:
@@ -54,12 +64,10 @@ def main(folder, texts=None, vocab_size=400):
         from rust_tokenizers import SENTENCES as learned
 
         rng = random.Random(0)
-        texts = [*learned, *ATOMS, *("".join(rng.choices(ATOMS, k=rng.randrange(1, 9))) for _ in range(150))]
+        texts = [*learned, *atoms, *("".join(rng.choices(atoms, k=rng.randrange(1, 9))) for _ in range(150))]
     tokenizer = train(learned, int(vocab_size))
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    names = dict(zip(("unk_token", "cls_token", "sep_token", "pad_token", "mask_token"), SPECIAL, strict=True))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, **names,
-              "model_input_names": ["input_ids", "attention_mask"]}  # fmt: skip
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, **names}
     (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n", encoding="utf-8")
     pair = tokenizer.encode(*texts[:2]).ids
     tokenizer.encode_special_tokens = True  # as we do: special tokens in a text stay text
@@ -67,6 +75,12 @@ def main(folder, texts=None, vocab_size=400):
     of_texts = [[each.ids, [x for span in each.offsets for x in span]] for each in encoded]
     out = json.dumps({"texts": texts, "encoded": of_texts, "pair": pair}, separators=(",", ":"))
     (folder / "rust.json").write_text(out + "\n", encoding="utf-8")
+
+
+def main(folder, texts=None, vocab_size=400):
+    names = dict(zip(("unk_token", "cls_token", "sep_token", "pad_token", "mask_token"), SPECIAL, strict=True))
+    names["model_input_names"] = ["input_ids", "attention_mask"]
+    write(folder, texts, vocab_size, train, ATOMS, names)
 
 
 if __name__ == "__main__":
