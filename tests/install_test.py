@@ -155,6 +155,7 @@ def index(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
     lock, there = index / "lock", tmp_path / "site"
     wheels = list(index.glob("*.whl"))

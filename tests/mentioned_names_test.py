@@ -1,6 +1,7 @@
 """Docstrings and comments mention modules and names that exist."""
 
 import ast
+import functools
 import io
 import os
 import re
@@ -28,9 +29,10 @@ def _sources():
     return [path for folder in ("bert_tf", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")]
 
 
-def _texts(path):
-    """Yields the comments and docstrings of a file."""
-    source = path.read_text(encoding="utf-8")
+def _texts(source):
+    """Yields the comments and docstrings of a file's text, if it may mention any."""
+    if not (_FILE.search(source) or _NAME.search(source)):
+        return  # parsing is slow
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
@@ -39,10 +41,11 @@ def _texts(path):
             yield ast.get_docstring(node) or ""
 
 
-def _defined(tree):
-    """Returns the names that a module or class body defines or imports."""
+@functools.cache
+def _defined(file):
+    """Returns the names that a module defines or imports."""
     names = set()
-    for node in tree.body:
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -62,7 +65,7 @@ def _exists(name):
         path = ROOT / "bert_tf" / "/".join(parts[:end])
         file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
         if file.exists():
-            return end == len(parts) or parts[end] in _defined(ast.parse(file.read_text(encoding="utf-8")))
+            return end == len(parts) or parts[end] in _defined(file)
     return False
 
 
@@ -71,7 +74,7 @@ def test_files_and_names_that_are_mentioned_exist():
     files = {path.name for path in [*sources, *ROOT.glob("*.py")]} | _OF_OTHERS
     wrong = []
     for path in sources:
-        text = "\n".join(_texts(path))
+        text = "\n".join(_texts(path.read_text(encoding="utf-8")))
         missing = {name for name in _FILE.findall(text) if name.rpartition("/")[2] not in files}
         if path.is_relative_to(ROOT / "bert_tf"):  # tests have modules of the same names as packages
             missing |= {name for name in _NAME.findall(text) if not _exists(name)}

@@ -48,7 +48,7 @@ FAMILIES = {
 CASES = [("bert", None), ("electra", None), ("electra-square", None), ("deberta-v2", None)]
 CASES += [(family, "text_classifier") for family in FAMILIES if not family.startswith("electra")]
 CASES += [("roberta", "masked_lm")]  # XLM-RoBERTa's head is RoBERTa's, and its tokenizer is in the line above
-QUICK = [("bert", "text_classifier"), ("electra", None)]
+QUICK = [("bert", "text_classifier")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -217,6 +217,7 @@ def test_a_roberta_with_rows_that_keras_hub_has_no_place_for(tmp_path):
     _check_same(_ask_ours(preset, rows, "text_classifier"), true)
 
 
+@pytest.mark.slow
 def test_a_backbone_takes_a_vocabulary(tmp_path):
     theirs = _theirs("bert", None)
     with pytest.raises(ValueError, match="has no tokenizer, so it cannot take texts"):
@@ -228,6 +229,7 @@ def test_a_backbone_takes_a_vocabulary(tmp_path):
     assert not ours.tokenizer.do_lower_case and ours.features(TEXTS).shape == (2, 12)
 
 
+@pytest.mark.slow
 def test_what_keras_hub_computes_otherwise_is_said(caplog):
     classifier = _theirs("distilbert", "text_classifier", activation="softmax")
     assert "returns logits, before the softmax of DistilBertTextClassifier" in _said(caplog, bert_tf.load, classifier)

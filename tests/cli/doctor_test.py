@@ -317,6 +317,7 @@ def test_an_import_that_kills_the_process(examine, name, said, remedy):
     assert finding.text == f"the process died at tensorflow: {said}; F1 check failed: no luck"
 
 
+@pytest.mark.slow
 def test_an_import_that_does_not_come_back(examine):
     (finding,) = examine(patience=2, modules={"tensorflow": "import time; time.sleep(600)"})
     assert finding.state == FAULT and finding.text.startswith("the process died at tensorflow: Alarm clock")

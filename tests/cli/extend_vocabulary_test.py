@@ -252,6 +252,7 @@ def with_tokens(tmp_path_factory):
     return os.fspath(folder)
 
 
+@pytest.mark.slow
 def test_new_words_stand_behind_the_added_tokens_which_keep_their_rows(with_tokens, tmp_path):
     size = len(tiny.VOCAB) + 2
     extend(with_tokens, tmp_path / "new", ["films", "zebra"])
@@ -263,6 +264,7 @@ def test_new_words_stand_behind_the_added_tokens_which_keep_their_rows(with_toke
     assert new.tokenize(["e1 filmologys films"])[0].numpy().tolist()[-1] == size
 
 
+@pytest.mark.slow
 def test_words_of_added_tokens_are_no_words_of_the_text(with_tokens):
     tokenizer = load_description([with_tokens]).tokenizer
     texts = [["films [E1]films FILMOLOGY filmologyfilms"] * 5]

@@ -16,7 +16,6 @@ from tests.export.litert_texts_test import NAMES, answers_of_saved_model, column
 from tests.export.models import LENGTH
 
 FIXED = ("local", "disentangled", "biased")  # kinds of positions and attention whose graphs need fixed lengths
-FAST = ("windows",)
 TOLERANCES = {"float32": 1e-5, "int8": 2e-2}
 
 
@@ -29,10 +28,8 @@ def write(trained, folder, name, dtype="float32", fixed=False):
     return folder / MODEL_FILE
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES if name not in FIXED],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in FIXED])
 def test_every_task_answers_texts_as_the_saved_model_does(trained, exported, tmp_path, name):
     model = LitertTextModel(write(trained, tmp_path / "any", name))
     assert model.takes_any_length and model.lengths == [LENGTH]

@@ -80,6 +80,7 @@ def test_few_texts_get_the_answers_of_litert_and_many_those_of_the_saved_model(v
     np.testing.assert_array_equal(probabilities(lite.Predictor(version.parent)(MANY)), by_litert)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_path):
     (tmp_path / "texts.txt").write_text(f"{TEXT}\n")
     found = list(bert_tf.Predictor(version).predict_file(tmp_path / "texts.txt"))
@@ -90,11 +91,11 @@ def test_the_rows_of_a_file_are_all_answered_by_the_saved_model(version, tmp_pat
     "engine, texts, by",
     [
         ("auto", [TEXT.encode()], "litert"),
-        ("auto", [TEXT.encode()] * 5, "saved_model"),
-        ("auto", [TEXT.encode() + b"\xff"], "litert"),  # as both drop the byte
         *(
             pytest.param(*each, marks=pytest.mark.slow)
             for each in (
+                ("auto", [TEXT.encode()] * 5, "saved_model"),
+                ("auto", [TEXT.encode() + b"\xff"], "litert"),  # as both drop the byte
                 ("saved_model", [TEXT.encode()], "saved_model"),
                 ("litert", [TEXT.encode()] * 5, "litert"),
                 ("saved_model", [TEXT.encode() + b"\xff"], "saved_model"),
@@ -138,7 +139,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", [SPEED, pytest.param(MODEL_FILE, marks=pytest.mark.slow)])
 def test_with_a_damaged_file_the_saved_model_answers(version, name, caplog):
     damage, message = DAMAGE[name]
     expected = answers_by(version, "saved_model", [TEXT])
@@ -243,18 +244,9 @@ def test_golden_requests_hold_for_both(version):
     assert not any(each.problems for each in verdicts) and verdicts[-1].requests == verdicts[0].requests
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "tolerance"),
-    [
-        ("classification", "float32", 1e-4),
-        *(
-            pytest.param(name, dtype, tolerance, marks=pytest.mark.slow)
-            for name in ("classification", "local", "disentangled")
-            for dtype, tolerance in (("float32", 1e-4), ("bfloat16", 2e-2), ("int8", 5e-2))
-            if (name, dtype) != ("classification", "float32")
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["classification", "local", "disentangled"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 2e-2), ("int8", 5e-2)])
 def test_short_texts_of_every_precision_get_the_same_answers_from_both(
     trained, tmp_path, monkeypatch, name, dtype, tolerance
 ):
@@ -283,6 +275,7 @@ def test_short_texts_of_every_precision_get_the_same_answers_from_both(
     assert speed[INTERPRETERS] > 4 and open_fast_path(version, 9).size == 4
 
 
+@pytest.mark.slow
 def test_float_graphs_that_do_not_pay_are_not_kept(trained, tmp_path, monkeypatch):
     options = ExportOptions("bfloat16", "cpu").fast_path
     assert options == ExportOptions("float32", "litert") and ExportOptions("float32").fast_path is None

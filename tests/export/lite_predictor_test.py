@@ -29,7 +29,7 @@ EXAMPLES = {
     "embedding": ["a good film", "bad"],
 }
 
-FAST = ("questions",)
+FAST = ("classification",)
 
 
 def numbers(value):
@@ -62,6 +62,10 @@ def test_one_example_and_none(exported):
     predict = lite.Predictor(exported("classification", LITERT))
     assert predict("a good film") == predict(["a good film"])[0] and predict([]) == []
     assert predict("a \ud800good film") == predict("a good film")
+
+
+@pytest.mark.slow
+def test_a_pair_is_a_tuple_or_has_names(exported):
     of_pairs = lite.Predictor(exported("regression", LITERT), threads=1)
     assert of_pairs(("a film", "b")) == of_pairs({"text_a": "a film", "text_b": "b"}) == of_pairs([("a film", "b")])[0]
 

@@ -191,6 +191,7 @@ def size_of_model(path):
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
 
 
+@pytest.mark.slow
 def test_embeddings_are_scored_in_groups(trained):
     found = load_trained_model(str(trained("embedding")), None, LITERT)
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from tests.export.models import OTHERS, TASKS
 
 LITERT = ExportOptions(export_for="litert")
 NAMES = [name for name in (*TASKS, *OTHERS) if name != "lstm"]
-FAST = ("questions", "choices")
+FAST = ("questions",)
 LONG = " ".join(["the film is a warm story"] * 6)
 TEXTS = ["a good film", "the story, warm and bad.", "", "Anna's film-story is ünknown 电影 !", LONG]
 LISTS = [
@@ -59,7 +59,14 @@ def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
         assert found[output].dtype == values.dtype, output
 
 
-@pytest.mark.parametrize("text", ["a good film " * 9000, "é" * 70_000, "\u3000 \t" * 30_000 + "bad", "." * 70_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a good film " * 9000,
+        *(pytest.param(text, marks=pytest.mark.slow)
+          for text in ("é" * 70_000, "\u3000 \t" * 30_000 + "bad", "." * 70_000)),
+    ],
+)  # fmt: skip
 def test_a_text_far_longer_than_what_is_read_is_cut_as_in_the_graph(exported, text):
     model, tokenized = LitertTextModel(os.path.join(exported("classification", LITERT), MODEL_FILE)), []
     tokenize = model._tokenizer.tokenize

@@ -169,6 +169,7 @@ def test_a_long_text_has_the_answer_of_its_beginning(classifier, signatures):
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_cut_texts_have_the_answer_of_all_of_them(trained, pairs):
     """After any white space, and in characters of several bytes, one of them halved by the cut."""
     blank = ["\n\t" * 50_000, " " * 100_000, "\u3000" * 40_000, " \u00a0\r" * 31, "x" * (2**16 - 201) + " "]

@@ -62,6 +62,7 @@ def start(texts, tmp_path):
         each.end()
 
 
+@pytest.mark.slow
 def test_a_process_and_servers_answer_alike(start, version, texts):
     import text_entrants
     import text_speed

@@ -38,6 +38,7 @@ def signatures(exported):
     return tf.saved_model.load(exported("windows")).signatures
 
 
+@pytest.mark.slow
 def test_the_export_answers_as_the_script(script, signatures):
     expected, batch = script
     counts = batch["input_mask"].numpy().any(2).sum(1)

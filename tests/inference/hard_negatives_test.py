@@ -112,6 +112,7 @@ def test_a_reranker_scores_them(index, trained, tmp_path):
     assert len(groups) == len(positives) * len(expected)
 
 
+@pytest.mark.slow
 def test_logits_of_an_export(exported):
     reranker = Reranker(exported("reranking"))  # which serves probabilities
     assert reranker.to_logits([0.5, 0.9, 1.0, 0.0]) == pytest.approx([0, np.log(9), 16.6, -16.6], abs=0.04)

@@ -138,6 +138,7 @@ def test_a_hugging_face_model_can_be_exported(trained, tmp_path):
     assert bert_tf.Predictor(tmp_path / "export")(FILM) == bert_tf.Predictor(trained("tagging"))(FILM)
 
 
+@pytest.mark.slow
 def test_a_sentence_transformers_folder(tmp_path):
     folder = sentence_folders.write(tiny.checkpoint(tmp_path / "model"))
     vectors = [answer["embedding"] for answer in bert_tf.Predictor(folder)(TEXTS)]
@@ -176,6 +177,7 @@ def test_outputs_that_are_not_numbers_are_refused(classify, monkeypatch):
         classify(["a story", "music"])
 
 
+@pytest.mark.slow
 def test_examples_of_several_texts(predictors):
     ask = predictors("questions")
     named = {"context": FILM, "question": "is it"}
@@ -187,6 +189,7 @@ def test_examples_of_several_texts(predictors):
     assert [len(each["probabilities"]) for each in answers] == [2, 3, 2] and answers[0] == answers[2]
 
 
+@pytest.mark.slow
 def test_four_threads(classify, trained):
     texts = [text for text, _ in tiny.texts(1000, seed=1)]
     for predictor in (classify, bert_tf.Predictor(trained("classification"))):

@@ -59,6 +59,7 @@ def test_hits_are_ordered_by_the_scores_of_the_model(export, index, expected):
     assert {hit.id for hit in found[1]} == {hit.id for hit in hits[1]} and found[2] == []
 
 
+@pytest.mark.slow
 def test_scores_are_combined_with_those_of_the_search(export, index, tmp_path):
     [hits] = index.search([QUERY], 20)
     reranker = Reranker(export, weight=0.25)
@@ -129,6 +130,7 @@ def test_another_model_is_refused(exported, trained):
             Reranker(path)
 
 
+@pytest.mark.slow
 def test_a_reranker_of_others_without_an_activation_is_told_how_to_name_it(tmp_path):
     """As BAAI/bge-reranker-base is published: one output, and no key of sentence-transformers."""
     writers.write_model(tmp_path, "huggingface", models.model("bert", "regression"))

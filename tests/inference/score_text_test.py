@@ -25,7 +25,9 @@ def _golden():
     return json.loads((GOLDENS / "score_text.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", MODELS)
+@pytest.mark.parametrize(
+    "case", ["bert", *(pytest.param(case, marks=pytest.mark.slow) for case in ("electra", "left_to_right"))]
+)
 def test_each_piece_as_torch_has_it(case, tmp_path):
     """The golden: `tests/goldens/torch_score_text.py make`."""
     name, changes = MODELS[case]
@@ -48,6 +50,7 @@ def scorer(pretrained):
     return TextScorer(pretrained)
 
 
+@pytest.mark.slow
 def test_what_a_score_depends_on(scorer, caplog):
     with caplog.at_level("WARNING"):
         scores = scorer(TEXTS)
@@ -60,6 +63,7 @@ def test_what_a_score_depends_on(scorer, caplog):
         np.testing.assert_allclose(alone.log_probabilities, score.log_probabilities, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_batches_of_any_size_are_the_same(scorer, monkeypatch):
     texts = [text for text, _ in tiny.texts(12)]
     scores = scorer(texts)

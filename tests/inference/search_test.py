@@ -111,6 +111,7 @@ def test_it_knows_its_model(model, path, tmp_path):
         SearchIndex(tmp_path / "index", model).encoder()
 
 
+@pytest.mark.slow
 def test_a_new_index_grows_from_nothing(model, tmp_path):
     index = SearchIndex.create(tmp_path / "index", model, prompt="see ")
     assert len(index) == 0 and index.search(["a film"]) == [[]]
@@ -126,6 +127,7 @@ def test_a_new_index_grows_from_nothing(model, tmp_path):
     assert len(index) == 1
 
 
+@pytest.mark.slow
 def test_the_prompts_of_the_model_stand_before_queries_and_documents(model, tmp_path):
     bert_tf.save(bert_tf.load(model), tmp_path / "model", "sentence_transformers")
     path = write(tmp_path / "model", config_sentence_transformers={"prompts": {"query": "see ", "passage": "to "}})

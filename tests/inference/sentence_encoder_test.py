@@ -157,6 +157,7 @@ def test_prompts_stand_before_every_text(plain, bert, tmp_path):
         SentenceEncoder(path, prompt_name="query", prompt="x")
 
 
+@pytest.mark.slow
 def test_a_directory_may_ask_for_shorter_vectors(plain, bert, tmp_path):
     cut = bert.features(TEXTS)[:, :9]
     for kinds, expected in ((PLAIN, cut), ((*PLAIN, ("Normalize", "2_Normalize")), normalized(cut))):

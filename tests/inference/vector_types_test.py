@@ -74,6 +74,7 @@ def test_cosines_do_not_depend_on_the_size_of_vectors(scale, dtype, model, tmp_p
     assert (np.abs(quantize_vectors(rows * min(scale, 1e38), "int8")).max(-1) == 127).all()
 
 
+@pytest.mark.slow
 def test_the_command_writes_them(model, tmp_path):
     texts = ["good film", "a warm story of people", "music"]
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")

@@ -100,7 +100,9 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "door", ["features", *(pytest.param(door, marks=pytest.mark.slow) for door in DOORS if door != "features")]
+)
 def test_what_comes_out_is_the_model(home, values, door):
     np.testing.assert_allclose(DOORS[door](home), values, atol=1e-5)
 
@@ -170,6 +172,7 @@ def test_a_classifier_with_a_bilstm_is_served_as_it_was_trained(home):
         assert bert.head is None and bert.config.is_decoder and "recurrent/lstm_0/kernel" in bert.others
 
 
+@pytest.mark.slow
 def test_a_foreign_classifier_reads_another_piece_than_there_and_the_log_says_so(home, left, caplog):
     bert_tf.save(left, home / "foreign", "huggingface", leave_out=["cls/.*"])
     weights = load_file(home / "foreign" / "model.safetensors")

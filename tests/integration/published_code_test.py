@@ -146,6 +146,7 @@ def test_every_task_is_trained_and_exported(case, class_name, tmp_path):
         assert answer, name
 
 
+@pytest.mark.slow
 def test_an_embedder_of_gte_has_xlm_roberta_s_tokenizer(tmp_path):
     start = tmp_path / "published"
     config = _folder(start, "gte", "NewModel", "cls_token") | {"vocab_size": 304}

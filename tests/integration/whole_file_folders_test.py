@@ -92,6 +92,7 @@ def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
         assert tokenizer.tokenize(TEXTS).to_list() == expected
 
 
+@pytest.mark.slow
 def test_words_are_added_to_it(folder, tmp_path):
     description = bert_tf.checkpoints.loading.load_description([str(folder)])
     extension = vocabulary_extension.Extension.of(description.tokenizer, ["unheard"])

@@ -213,6 +213,7 @@ _S = 4  # tokens of "bad bad"
 _MANY = 2**12 // (2 * 4 * _S * _S)  # such texts, whose weights are 2^12
 
 
+@pytest.mark.slow
 def test_attention_costs_no_more_than_the_layers_that_there_are(traced_attention):
     twice = traced_attention(tf.constant(["bad"]), tf.constant([[-1, -1]])).numpy()  # one layer twice is two at most
     assert twice.shape[:2] == (1, 2) and (twice[0, 0] == twice[0, 1]).all()

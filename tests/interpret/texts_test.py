@@ -90,6 +90,7 @@ def test_scores_with_a_bias_of_relative_positions_are_those_of_the_layer():
             np.testing.assert_allclose(weights, row.weights[layer, head], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_rotary_positions_and_local_attention():
     """Rotated queries and keys give the weights, in the second layer of the next tokens alone."""
     modern = with_words(ClassificationHead(2, 0.0), ["bad", "good"], **tiny.MODERNBERT)
@@ -128,6 +129,7 @@ def test_heads_off_share_the_weights_and_leave_the_model(bert):
     assert inspect.attributions(both, [TEXT], steps=8)[0].gap < 0.01
 
 
+@pytest.mark.slow
 def test_pruned_heads_keep_their_numbers():
     pruned = with_words(num_hidden_layers=2, num_attention_heads=4, pruned_heads={0: (1, 2)}, norm_first=True)
     [row] = inspect.neurons(pruned, [TEXT])

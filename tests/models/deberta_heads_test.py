@@ -70,6 +70,7 @@ def test_the_mask_decoder_computes_what_microsoft_s_does(golden, model):
     assert relative_error(np.array(plain)[:, 0], expected["logits"][:, 0]) > 0.1  # the decoder matters
 
 
+@pytest.mark.slow
 def test_recomputed_gradients_of_the_decoder(golden, model):
     _, inputs, _ = golden
     found = []

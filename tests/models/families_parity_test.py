@@ -95,11 +95,11 @@ def _gradients(expected, weight_mapping):
     return JoinedWeights(types.SimpleNamespace(shapes=shapes, read=found.get), weight_mapping.joined)
 
 
-@pytest.mark.parametrize("case, count", [("prelayernorm", 5 + 16 * 2 + 2 + 5),
-                                         ("modernbert", 2 + 8 * 5 - 1 + 1 + 3),
+@pytest.mark.parametrize("case, count", [pytest.param("prelayernorm", 5 + 16 * 2 + 2 + 5, marks=SLOW),
+                                         pytest.param("modernbert", 2 + 8 * 5 - 1 + 1 + 3, marks=SLOW),
                                          ("modernbert-biased", 3 + 16 * 3 - 2 + 2 + 5),
                                          ("deberta", 3 + 3 + 16 * 3 + 5),
-                                         ("deberta-half", 5 + 3 + 16 * 3 + 5),
+                                         pytest.param("deberta-half", 5 + 3 + 16 * 3 + 5, marks=SLOW),
                                          ("deberta-convolution", 3 + 3 + 16 * 3 + 4 + 5),
                                          ("mpnet", 2 + 2 + 1 + 16 * 3 + 5),
                                          ("nomic", 4 + 10 * 2 + 3),

@@ -58,6 +58,7 @@ def test_blocks_compute_what_masked_rows_do(changes):
             assert farthest <= 2 if n == 1 else farthest > 2 or length == 1
 
 
+@pytest.mark.slow
 def test_gradients_through_blocks_with_heads_switched_off_and_recomputed():
     encoder, inputs = _encoder(**MODERN), _row(30)
     heads = [tf.constant([1.0, 0.5])] * 3

@@ -30,6 +30,7 @@ def test_linear(tmp_path):
     np.testing.assert_allclose(layer(X, training=True), plain(X, training=True), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_attention_of_heads_narrower_than_its_input(tmp_path):
     arguments = {"num_heads": 3, "head_width": 2, "lora": LORA, "name": "attention"}
     shapes = {f"attention/self/{part}/{name}": shape for part in ("query", "key", "value")

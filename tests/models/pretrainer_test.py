@@ -96,6 +96,7 @@ def test_the_decoder_is_the_embedding_table():
     assert changed.nonzero()[0].tolist() == [7]
 
 
+@pytest.mark.slow
 def test_without_next_sentence_the_pooler_is_frozen():
     model = _pretrainer(next_sentence=False)
     assert set(model(_batch())) == {"mlm_logits"}
@@ -184,6 +185,7 @@ def test_the_base_model_has_googles_names():
     assert {v.path for v in Pretrainer(CONFIG).variables} == small
 
 
+@pytest.mark.slow
 def test_rematerialization_changes_nothing():
     gradients = []
     for gradient_checkpointing in (False, True):

@@ -14,7 +14,7 @@ TABLE = RNG.standard_normal((V, 8)).astype(np.float32)
 POSITIONS = np.array([[1, 4, 0], [0, 1, 2], [3, 0, 0], [4, 3, 2], [2, 2, 2], [0, 0, 0]], np.int32)
 
 
-@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("tied", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_masked_lm_head(tmp_path, tied):
     arguments = {"vocab_size": V, "hidden_act": "relu", "initializer_range": 0.5, "epsilon": 1e-5, "tied": tied}
     own = {} if tied else {"predictions/output_weights": (V, 8)}
@@ -52,6 +52,7 @@ def test_a_place_beyond_the_row_is_no_place_in_the_next_row():
         layer(X, TABLE, np.full((B, 1), 5, np.int32))
 
 
+@pytest.mark.slow
 def test_gradients_in_bfloat16():
     """The bias's gradient is a sum over all predictions: in bfloat16 it would stand still after some hundred."""
     rng = np.random.default_rng(1)

@@ -93,6 +93,7 @@ def test_positions_that_begin_later():
         np.testing.assert_array_equal(later(inputs)["sequence_output"], plain(inputs)["sequence_output"])
 
 
+@pytest.mark.slow
 def test_a_decoder_sees_nothing_to_the_right():
     left = _encoder(is_decoder=True)
     other = np.where(np.arange(6) < 3, IDS, 6)
@@ -139,6 +140,7 @@ def test_norms_first_in_packed_rows():
     np.testing.assert_allclose(last, alone["sequence_output"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_norms_first_with_dropout_computed_again_and_in_bfloat16():
     config, inputs = tiny.config(0.1, norm_first=True), {"input_ids": IDS, "input_mask": MASK}
     plain, again = (Encoder(config, gradient_checkpointing) for gradient_checkpointing in (False, True))

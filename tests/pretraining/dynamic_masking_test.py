@@ -55,6 +55,7 @@ def test_what_is_known_of_records_without_masks(unmasked):
     assert "masked_lm_ids" not in batch
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gets_the_masks_that_would_have_come(unmasked):
     whole = _take(unmasked.batches(B, 3, masks=_masker()), 12)
     for start in (1, 7):
@@ -121,6 +122,7 @@ def test_the_identity_holds_what_decides_the_masks(tmp_path):
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told(unmasked, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr("absl.logging.warning", lambda text, *values: told.append(text % values))

@@ -120,6 +120,7 @@ def test_the_same_examples_come_out_within_the_limits(width, most, sentences):
     assert np.array_equal(packed["sentence_ids"] > 0, packed["input_mask"] == 1)
 
 
+@pytest.mark.slow
 def test_nearly_no_room_is_lost():
     """Within 1 % of the least number of rows there can be; 512 tokens with few examples in a row are bound by these."""
     lengths = _texts(20000)

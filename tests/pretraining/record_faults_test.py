@@ -80,6 +80,7 @@ def test_a_file_cut_in_the_middle(path):
     _refused(path, rf"{path} is not a complete record file: .*cannot be read from record 1301 on")
 
 
+@pytest.mark.slow
 def test_a_compressed_file_cut_in_the_middle(tmp_path):
     path = _write(tmp_path / "b.tfrecord.gz", _features())
     data = path.read_bytes()
@@ -94,6 +95,7 @@ def test_a_flipped_bit(path):
     _refused(path, rf"{path} is not a complete record file: .*cannot be read from record 3 on")
 
 
+@pytest.mark.slow
 def test_rows_of_another_length_in_the_middle(path):
     _put(path, _raw(path) + _raw(_write(path.parent.parent / f"other{path.suffix}", _features(B, S + 1))))
     _refused(path, rf"Record {ROWS + 1} of {path} must have the same features as the first one.* or lengths")
@@ -116,14 +118,24 @@ def test_rows_of_another_length_in_the_middle(path):
             "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("masked_lm_positions", S, "from 0 to 7, because 8 is the sequence length. Received 8; create the"),
+        pytest.param(
+            "masked_lm_positions",
+            S,
+            "from 0 to 7, because 8 is the sequence length. Received 8; create the",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
         pytest.param(
             "segment_ids",
             2,
             "from 0 to 1, because 2 is the model's type_vocab_size. Received 2",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("next_sentence_labels", 2, "from 0 to 1, because 2 is the number of labels. Received 2"),
+        pytest.param(
+            "next_sentence_labels",
+            2,
+            "from 0 to 1, because 2 is the number of labels. Received 2",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
     ],
 )
 def test_a_value_beyond_the_model(path, name, value, message):
@@ -137,6 +149,7 @@ def _metadata(vocabulary, masking="token"):
     return RecordMetadata(vocabulary * 64, "f" * 64, True, True, "nsp", masking)
 
 
+@pytest.mark.slow
 def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
     """As `cat` does it: of how it was made a file speaks in its first record alone."""
     one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))

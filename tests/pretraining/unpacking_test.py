@@ -75,6 +75,7 @@ def _all(batches):
     return {name: np.concatenate([batch[name].numpy() for batch in batches]) for name in batches[0]}
 
 
+@pytest.mark.slow
 def test_records_come_as_they_are_wanted(both):
     plain, packed = both
     out, rows = _all(packed.in_order(4, packed=False)), _all(plain.in_order(1))

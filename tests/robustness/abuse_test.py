@@ -43,6 +43,7 @@ def text(*values, shape, **fields):
     return tensor
 
 
+@pytest.mark.slow
 def test_rows_and_texts_are_bounded(stubs):
     few = "A request may have 4096 rows and has 4097; send it in parts"
     check(stubs[0].Predict, predict_request(text=["x"] * 4097), Code.INVALID_ARGUMENT, few)
@@ -124,6 +125,7 @@ def test_an_internal_error_is_logged_and_not_sent_over_grpc(film, stubs, monkeyp
     assert len([line for line in log if "GetModelStatus failed" in line]) == 1
 
 
+@pytest.mark.slow
 def test_a_call_without_its_request_is_ended(film_path, monkeypatch):
     monkeypatch.setattr(grpc_service, "_PATIENCE", 0.2)
     with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0) as server:

@@ -67,7 +67,8 @@ def _results(folder):
     return {path.name: path.read_bytes() for name in names for path in sorted(pathlib.Path(folder).glob(name))}
 
 
-@pytest.mark.parametrize("name", ["classification", *(pytest.param(n, marks=pytest.mark.slow) for n in [*TASKS][1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASKS)
 def test_it_is_the_command_to_the_bit(name, start, tmp_path):
     (program, more), make = TASKS[name], task_rows.ROWS[name]
     train, dev = make(24), make(8, 1)
@@ -312,6 +313,7 @@ def test_a_wrong_argument_is_named(given, kind, message, start, tmp_path):
     assert message in str(error.value) and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_loss_and_metrics_return_what_they_must(start):
     def run(**given):
         settings = {"init_checkpoint": start, "verbose": False, **SETTINGS, **given}
@@ -331,6 +333,7 @@ def test_a_task_without_labels_has_no_errors(start):
         run.errors()
 
 
+@pytest.mark.slow
 def test_the_process_is_as_before(start):
     keras.config.set_dtype_policy("float32")
     np.random.seed(3)

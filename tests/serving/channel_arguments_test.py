@@ -142,6 +142,7 @@ def test_a_socket_that_a_server_left_behind_is_replaced(film_path, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_started_beside_another_takes_its_path(film_path, tmp_path, log):
     """As the C++ server does, and their end-to-end test expects; but the old one must not remove the new one's."""
     path = tmp_path / "grpc.sock"

@@ -192,6 +192,7 @@ def test_versions_that_were_loaded_for_nothing_are_unloaded(registry, folder):
     assert serves(registry) == {"films": [4]}
 
 
+@pytest.mark.slow
 def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken_back(folder, slow):
     entered, go_on = slow
     films, others = (ModelConfig(name, str(folder / name)) for name in ("films", "others"))

@@ -149,6 +149,7 @@ def test_streams_of_health_and_reflection_and_silent_calls_do_not_hold_up_the_en
         leave.set()
 
 
+@pytest.mark.slow
 def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
     entered, leave, run = threading.Event(), threading.Event(), SavedModel.run
     server = serve_quickly(film_path)

@@ -258,6 +258,7 @@ def _repair(base, number):
     export(base, number, tag=0.625)
 
 
+@pytest.mark.slow
 def test_a_broken_version_is_its_own_error_until_it_changes_and_other_models_go_on(two, base, log):
     reasons = _break(base, BROKEN)
     two.poll()

@@ -88,6 +88,7 @@ def test_the_same_settings_give_the_same_model(program, folder, fitted, tmp_path
     np.testing.assert_array_equal(fitted.predict_proba(TEXTS), np.loadtxt(tmp_path / "out" / "test_results.tsv"))
 
 
+@pytest.mark.slow
 def test_finetune_gives_the_same_model(folder, fitted, tmp_path):
     rows, settings = [{"text": text, "label": label} for text, label in ROWS], {"class_weights": {"good": 2.0}}
     run = bert_tf.finetune("classification", rows, init_checkpoint=folder, verbose=False, **settings, **OPTIONS)

@@ -72,10 +72,11 @@ def _check_rows(old, head, fresh, rows):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"problem": "multi_label"}, {"lstm_units": 4},
+    [{"problem": "multi_label"}, pytest.param({}, marks=pytest.mark.slow),
+     pytest.param({"lstm_units": 4}, marks=pytest.mark.slow),
      pytest.param({"config": tiny.config(classifier_act="tanh")}, marks=pytest.mark.slow),
      pytest.param({"config": tiny.config(lora=Lora(2, 4.0))}, marks=pytest.mark.slow)],
-    ids=["single", "several", "BiLSTM", "transform", "LoRA"],
+    ids=["several", "single", "BiLSTM", "transform", "LoRA"],
 )  # fmt: skip
 def test_rows_follow_their_labels(tmp_path, caplog, options):
     caplog.set_level("INFO")
@@ -106,8 +107,8 @@ def test_the_same_labels_are_all_kept(tmp_path, caplog):
     assert "kept: 3; new: none; dropped: none; renamed: none." in caplog.text
 
 
-@pytest.mark.parametrize("options", [{}, {"lstm_units": 4}, {"layers": "last", "lstm_units": 4}],
-                         ids=["plain", "BiLSTM", "frozen"])  # fmt: skip
+@pytest.mark.parametrize("options", [{}, *(pytest.param(options, marks=pytest.mark.slow) for options in (
+    {"lstm_units": 4}, {"layers": "last", "lstm_units": 4}))], ids=["plain", "BiLSTM", "frozen"])  # fmt: skip
 def test_tags_follow_their_names_and_types_are_renamed_with_both_tags(tmp_path, options):
     old = _save(tmp_path, TaggingTask(CONFIG, ["B-ORG", "B-PER", "I-ORG", "I-PER", "O"], **options))
     new = TaggingTask(CONFIG, ["B-HUMAN", "B-LOC", "I-HUMAN", "I-LOC", "O"], **options)

@@ -119,6 +119,7 @@ def test_r_drop_of_scores_adds_their_squared_difference(ideas):
     np.testing.assert_allclose(loss, own + ((a - b) ** 2).mean(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_multi_sample_is_the_mean_over_masks_of_the_head(ideas):
     step, batch, normalizers = make_step(0.3)
     loss, _ = ideas.multi_sample(step, batch, normalizers, SEED)
@@ -161,6 +162,7 @@ def test_free_lb_is_the_mean_of_losses_as_the_noise_climbs(ideas):
         np.testing.assert_allclose(found, (a + b) / 2, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_smart_adds_the_divergence_under_noise_that_climbs_it(ideas):
     step, batch, normalizers = make_step(0.0)
     loss, gradients = ideas.smart(step, batch, normalizers, SEED)

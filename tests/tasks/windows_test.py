@@ -113,6 +113,7 @@ def _training_outputs(task, features, xla=False):
         return call({name: features[name] for name in task.features}).numpy()
 
 
+@pytest.mark.slow
 def test_the_encoder_reads_no_window_that_is_none(tokenizer):
     batch = _batch(tokenizer, range(8))
     more = {name: tf.pad(batch[name], [[0, 0], [0, 3], [0, 0]]) for name in _task().features}

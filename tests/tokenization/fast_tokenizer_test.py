@@ -157,6 +157,7 @@ def test_added_tokens(name):
     assert _differences(with_tokens(plain(name), tokens), texts_with_tokens(rng, tokens)[:500]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trailing_space", ["kept", "kept_inside"])
 def test_added_tokens_behind_spaces_that_count(trailing_space):
     rng = random.Random(trailing_space)

@@ -108,6 +108,7 @@ def test_with_more_patience_it_goes_on(tmp_path, monkeypatch):
     assert not left and job.global_step == 10
 
 
+@pytest.mark.slow
 def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
     losses = iter((0.5, 0.25, 0.3, 0.25, 0.1))
     monkeypatch.setattr(Evaluator, "scores", lambda *args, **kwargs: {"loss": next(losses)})

@@ -59,6 +59,7 @@ class _Taught(SHALLOW):
         return tf.reduce_sum(tf.square(outputs - teacher_outputs["vectors"]), [1, 2])
 
 
+@pytest.mark.slow
 def test_a_teacher_reads_one_micro_batch_at_a_time():
     most_rows = tf.Variable(0)
 

@@ -163,6 +163,7 @@ def _shown(folder):
     return kept((folder / "report.html").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_what_was_scored_stays_on_the_page_and_is_put_in_its_own_place(tmp_path):
     history = _train(tmp_path, 1, 6, 3.0)
     history.show("eval", lambda: _part("scored once"))

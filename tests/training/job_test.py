@@ -38,6 +38,7 @@ def _train(job, held_out=None, metric_for_best_model=None):
     job.fit(BATCHING.training(EXAMPLES, job.run), held_out=held_out, metric_for_best_model=metric_for_best_model)
 
 
+@pytest.mark.slow
 def test_what_was_trained_comes_back_with_the_same_outputs(tmp_path):
     trained = _job(tmp_path)
     _train(trained)
@@ -56,6 +57,7 @@ def test_outputs_do_not_depend_on_batches_but_for_rounding(tmp_path):
     np.testing.assert_allclose(outputs[0], outputs[2], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     values = iter((0.5, 0.75, 0.625))
     monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
@@ -120,6 +122,7 @@ def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
     with alone_in(tmp_path), pytest.raises(ValueError, match=rf"already writing to {tmp_path} \(`output_dir`\)\. Wait"):
         _train(_job(tmp_path))

@@ -67,7 +67,7 @@ def test_what_is_in_no_layer_belongs_to_the_nearest_one():
 FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}
 
 
-@pytest.mark.parametrize("freeze", [1, pytest.param(2, marks=pytest.mark.slow), "all"])
+@pytest.mark.parametrize("freeze", [1, *(pytest.param(freeze, marks=pytest.mark.slow) for freeze in (2, "all"))])
 def test_frozen_layers_stay_to_the_bit_and_the_others_move_as_ever(plain, freeze):
     before, after, slots, step = one_step(LayerRates(2, freeze))
     frozen = {path for path in before if path.startswith(FROZEN[freeze])}
@@ -109,6 +109,7 @@ def test_freezing_works_with_rematerialized_layers(plain):
         np.testing.assert_allclose(v.numpy(), expected, rtol=0, atol=1e-5, err_msg=v.path)
 
 
+@pytest.mark.slow
 def test_each_layer_has_its_rate_and_the_moments_are_as_ever(plain):
     before, after, slots, _ = one_step(LayerRates(2, layerwise_lr_decay=0.5))
     factors = (1 / 8, 1 / 4, 1 / 2, 1)

@@ -72,6 +72,7 @@ def test_a_finished_run_makes_no_step_and_gives_its_state(ended):
     assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == kernel).all()
 
 
+@pytest.mark.slow
 def test_a_run_that_a_callback_ends_between_two_checkpoints_is_saved_there(tmp_path):
     def end(step, results, state):
         state.ended_at = 3 if step == 3 else None
@@ -84,6 +85,7 @@ def test_a_run_that_a_callback_ends_between_two_checkpoints_is_saved_there(tmp_p
     assert again.global_step == 3
 
 
+@pytest.mark.slow
 def test_too_few_batches_end_a_run_with_a_word(tmp_path):
     run = _run(tmp_path)
     with pytest.raises(ValueError, match=r"`batches` ended before step 3 of 10"):
@@ -97,6 +99,7 @@ def test_told_to_stop_before_its_first_step_it_says_what_goes_on(tmp_path, caplo
     assert not list(tmp_path.glob("model.ckpt*"))
 
 
+@pytest.mark.slow
 def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
     whole, run = _run(tmp_path / "whole", steps=5), _run(tmp_path / "small", steps=5, keep_optimizer=False)
     _fit(whole)

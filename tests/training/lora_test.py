@@ -55,6 +55,7 @@ def test_only_adapters_pooler_and_head_have_moved(trained):
     assert all(np.abs(after[name]).max() > 0 for name in after if is_adapter(name))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_continued_is_one_that_never_stopped(trained, tmp_path):
     init, out, _ = trained
     parts = shutil.copytree(out, tmp_path / "parts")

@@ -70,6 +70,7 @@ def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
     assert int(step.guard.skipped_steps) == 4 and int(step.optimizer.iterations.numpy()) == 4
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_with_a_skipped_step_stays_what_it_is(tmp_path):
     run = RunConfig(
         os.fspath(tmp_path), 8, 4, 0, 1e-3, save_checkpoints_steps=4, keep_optimizer=False,
@@ -163,17 +164,20 @@ def test_without_rollback_the_first_bad_step_ends_the_run_and_no_checkpoint_has_
     assert all(np.isfinite(value).all() for name, value in saved(tmp_path, 4).items() if name not in TEXTS)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_out_of_turn_looks_first(tmp_path):
     seen, message = _fit_until_bad(_run_without_rollback(tmp_path, save_every=3), {2})
     assert seen == [1, 2] and " in step 2 of 200" in message and CheckpointManager(os.fspath(tmp_path)).steps() == []
 
 
+@pytest.mark.slow
 def test_where_the_first_step_is_bad_the_rate_is_not_blamed(tmp_path):
     seen, message = _fit_until_bad(_run_without_rollback(tmp_path), range(1, 9))
     assert seen == [] and "in step 1 of 200" in message and "lower `learning_rate`" not in message
     assert ", before the first update, so the learning rate is not the cause;" in message
 
 
+@pytest.mark.slow
 def test_in_float16_an_overflow_goes_on_and_a_loss_that_is_none_ends_the_run(tmp_path):
     keras.config.set_dtype_policy("mixed_float16")
     try:
@@ -215,6 +219,7 @@ def test_what_leaps():
     assert bool(guard.is_bad(tf.constant(0.1), tf.constant(False)))
 
 
+@pytest.mark.slow
 def test_a_finite_loss_whose_gradients_are_not_finite_is_bad():
     step = _make(StepConfig(guard=GuardConfig()))  # in its warm-up no loss leaps
     before, results = _all(step), step(_batch(1e30))
@@ -229,6 +234,7 @@ def test_leaps_can_be_turned_off():
     assert {loss: bool(guard.is_bad(tf.constant(loss), tf.constant(True))) for loss in losses} == losses
 
 
+@pytest.mark.slow
 def test_in_float16_an_overflow_is_not_bad_until_the_scale_cannot_fall():
     keras.config.set_dtype_policy("mixed_float16")
     try:

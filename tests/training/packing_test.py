@@ -52,10 +52,12 @@ def padded():
     return _run(_make(StepConfig()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", [{}, *(pytest.param(each, marks=pytest.mark.slow) for each in (
-        {"accumulation": 4}, {"packed_shares": (1.0,)}, {"packed_shares": (0.3, 0.4, 1.0), "accumulation": 2}))],
-    ids=str)  # fmt: skip
+    "more",
+    [{}, {"accumulation": 4}, {"packed_shares": (1.0,)}, {"packed_shares": (0.3, 0.4, 1.0), "accumulation": 2}],
+    ids=str,
+)
 def test_packed_in_a_program_twenty_steps_are_those_of_padded_examples(padded, more):
     assert padded[0][-1, 0] < 0.7 * padded[0][0, 0]
     _assert_equal(_run(_make(StepConfig(use_xla=True, pack_examples=True, **more))), padded)

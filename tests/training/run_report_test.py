@@ -172,5 +172,6 @@ def test_the_same_lines_make_the_same_bytes_and_nothing_is_fetched():
     assert all(link.startswith("#") for link in re.findall(r'(?:href|src)="([^"]*)', text))
 
 
+@pytest.mark.slow
 def test_a_long_run_makes_no_huge_page():
     assert len(build_history_page(_lines(100_000), "Run")) < 1_000_000

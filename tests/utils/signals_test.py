@@ -118,6 +118,7 @@ def test_signals_of_one_moment_are_one_request_to_stop(numbers):
     assert first in {number.name for number in numbers}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", _ONE_QUICK)
 def test_a_later_signal_ends_a_stop_that_takes_long_by_the_kernel(number):
     process = _start("serves", "stuck")

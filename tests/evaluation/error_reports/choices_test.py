@@ -1,6 +1,7 @@
 """The page of a classifier's answers: numbers as a hand gets them, any number of labels, labels with markup."""
 
 import numpy as np
+import pytest
 
 from bert_tf.evaluation.error_reports.page_parts import render_errors, render_headline
 from bert_tf.evaluation.error_reports.single_label import MultipleChoiceReport
@@ -70,6 +71,7 @@ def test_of_very_many_labels_the_most_mixed_up_are_drawn():
     assert "the 60 of 150 labels that are confused most often" in Sections(_many(150)).html
 
 
+@pytest.mark.slow
 def test_of_a_vast_number_of_labels_those_are_compared_that_are_mixed_up():
     count, gold = 5_000, np.arange(0, 5_000, 10)
     given = np.where(gold < 100, gold + 1, gold)

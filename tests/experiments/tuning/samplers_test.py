@@ -38,6 +38,7 @@ def _mean_of_later(folder, **how):
     )
 
 
+@pytest.mark.slow
 def test_later_trials_go_where_scores_were_good(tmp_path):
     pytest.importorskip("optuna", reason="needs bert-tf[tune]")
     best, worst = _mean_of_later(tmp_path, higher=True), _mean_of_later(tmp_path, higher=False)

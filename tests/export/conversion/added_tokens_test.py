@@ -46,7 +46,13 @@ def source(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("form", ["huggingface", "sentence_transformers", "tf1", "bert_tf"])
+OTHER_FORMS = ("sentence_transformers", "tf1", "bert_tf")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["huggingface", *(pytest.param(form, marks=pytest.mark.slow) for form in OTHER_FORMS)],
+)
 def test_added_tokens_come_along(source, form, tmp_path):
     proof = convert_model(source, tmp_path / form, form)
     old, new = (load_description([path]).tokenizer for path in (source, tmp_path / form))
@@ -102,6 +108,7 @@ def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
     assert tokenizer_samples.sample_text(Tokenizer(models.PIECES)) == tokenizer_samples.PLAIN
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_they_are_found(source, tmp_path):
     bert = bert_tf.load(source)
     bert_tf.save(bert, tmp_path / "saved", format="huggingface")
@@ -115,6 +122,7 @@ def test_saved_and_loaded_they_are_found(source, tmp_path):
     assert "[E1]" not in (tmp_path / "saved" / "vocab.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_more_tokens_than_rows_are_refused_by_name(source, tmp_path):
     convert_model(source, tmp_path / "more", "huggingface")
     path = tmp_path / "more" / "tokenizer_config.json"

@@ -69,6 +69,7 @@ def test_a_chain_of_formats_and_what_each_proof_says(source, tmp_path):
     assert not [name for name in sorted(p.name for p in tmp_path.iterdir()) if "tmp" in name or "old" in name]
 
 
+@pytest.mark.slow
 def test_a_setting_that_changes_is_said(source, tmp_path):
     assert convert_model(source, tmp_path / "kh", "keras_hub").settings == {}  # this one has Keras's usual start
     folder = tmp_path / "other"
@@ -80,6 +81,7 @@ def test_a_setting_that_changes_is_said(source, tmp_path):
     assert "  setting     initializer_range: 0.5 before, 0.02 after" in str(proof)
 
 
+@pytest.mark.slow
 def test_a_setting_is_given_up_only_when_that_is_said(source, tmp_path):
     folder = tmp_path / "exact"
     shutil.copytree(source, folder)
@@ -147,7 +149,7 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
     ("family", "problem", "squash"),
     [
         ("bert", "single_label", tf.nn.softmax),
-        ("bert", "multi_label", tf.sigmoid),
+        pytest.param("bert", "multi_label", tf.sigmoid, marks=pytest.mark.slow),
         pytest.param("electra", "single_label", tf.nn.softmax, marks=pytest.mark.slow),
     ],
 )
@@ -204,6 +206,7 @@ def test_a_head_stays_behind_only_when_that_is_said(source, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
     convert_model(source, tmp_path / "st", "sentence_transformers", leave_out=["classifier/.*"])
     file = tmp_path / "st" / "1_Pooling" / "config.json"
@@ -332,6 +335,7 @@ def test_a_directory_is_whole_or_not_there(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["old", "file"]
 
 
+@pytest.mark.slow
 def test_a_bert_with_the_tokenizer_of_xlm_roberta(tmp_path):
     """As intfloat/multilingual-e5-small: the folder that is written is read with the same special tokens."""
     made = models.model("bert", "text")

@@ -30,7 +30,7 @@ def _close(value, true):
     return np.abs(np.asarray(value) - true).max() <= 1e-5 * max(1, np.abs(true).max())
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["bert", pytest.param("distilbert", marks=pytest.mark.slow)])
 def test_keras_hub_reads_ours(case, tmp_path):
     model = models.model(case, "text")
     writers.write_model(tmp_path, "keras_hub", model)

@@ -90,14 +90,19 @@ MORE = (
     "changes",
     [
         {},
-        {"is_decoder": True},
-        {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
         MODERN,
         DISENTANGLED,
-        BIASED,
-        SCALED,
-        {"conv_kernel_size": 3, "conv_act": "gelu"},
-        *(pytest.param(changes, marks=pytest.mark.slow) for changes in MORE),
+        *(
+            pytest.param(changes, marks=pytest.mark.slow)
+            for changes in (
+                {"is_decoder": True},
+                {"num_hidden_layers": 3, "num_hidden_groups": 1, "embedding_size": 6},
+                BIASED,
+                SCALED,
+                {"conv_kernel_size": 3, "conv_act": "gelu"},
+                *MORE,
+            )
+        ),
     ],
     ids=str,
 )
@@ -141,7 +146,14 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
         FastEncoder(_encoder(**MODERN), Floats())(features)
 
 
-@pytest.mark.parametrize("kind", ["bfloat16", *(pytest.param(kind, marks=needs_int8) for kind in ("int8", "ranged"))])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bfloat16",
+        pytest.param("int8", marks=needs_int8),
+        pytest.param("ranged", marks=[needs_int8, pytest.mark.slow]),
+    ],
+)
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     "changes",
@@ -168,6 +180,7 @@ def test_fewer_bits_are_near_and_every_text_is_computed_alone(kind, parts, chang
         np.testing.assert_allclose(numbers(alone["pooled_output"]), together, atol=1e-5 if kind != "bfloat16" else 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "operation"), [("int8", "QuantizedMatMulWithBiasAndDequantize"),
                                                  ("ranged", "_QuantizedMatMul")])  # fmt: skip
 def test_kernels_that_layers_share_are_there_once(kind, operation):

@@ -31,7 +31,7 @@ FAMILIES = {
     "distilbert": {},
 }
 FORMS = [ExportOptions(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
-FAST = {("classification", ExportOptions("bfloat16", "cpu"))}
+FAST = {("classification", ExportOptions())}
 CASES = [pytest.param(name, form, id=f"{name}-{form.dtype}-{form.export_for}",
                       marks=() if (name, form) in FAST else pytest.mark.slow)
          for name in TASKS for form in FORMS]  # fmt: skip

@@ -129,6 +129,7 @@ def test_the_encoder_is_ours(encoder, pretrained, preprocessor):
     np.testing.assert_array_equal(encoder(inputs, training=False)["default"], outputs["default"])
 
 
+@pytest.mark.slow
 def test_sequences_longer_than_the_model_s_are_refused_without_a_table_of_positions(tokenizer):
     own = bert_tf.Encoder(tiny.config(**tiny.MODERNBERT))
     own.build()

@@ -89,6 +89,7 @@ def _frozen(folder):
     yield HubLayer.from_config(layer.get_config())
 
 
+@pytest.mark.slow
 def test_a_model_around_a_frozen_layer_does_not_train_it(folder):
     for layer in _frozen(folder):
         model = _model(layer)

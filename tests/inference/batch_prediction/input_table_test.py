@@ -71,7 +71,10 @@ def test_what_is_dropped_is_said_once(tmp_path, caplog):
     ]
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl.gz", "a.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv", *(pytest.param(name, marks=pytest.mark.slow) for name in ("a.txt", "a.tsv", "a.jsonl.gz", "a.parquet"))],
+)
 def test_memory_does_not_grow_with_the_file(tmp_path, name):
     peaks = []
     for n in (1_500, 6_000):

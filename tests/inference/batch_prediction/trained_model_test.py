@@ -63,6 +63,7 @@ def scores(rows):
     return [row["probabilities"] for row in rows]
 
 
+@pytest.mark.slow
 def test_a_model_that_was_trained_again_answers_with_its_new_weights(retrainable, predict):
     folder, train = retrainable
     before = find_trained_model(folder)

@@ -114,6 +114,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_the_task(trained):
     [why] = inspect.attributions(bert_tf.load(trained), ["a film"])
     np.testing.assert_allclose(why.probabilities, 1 / (1 + np.exp(-why.logits / 2)), rtol=1e-6)
@@ -122,6 +123,7 @@ def test_probabilities_are_those_of_the_task(trained):
     assert facts["notes"] == []
 
 
+@pytest.mark.slow
 def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
     notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], PageOptions("heads")).facts["notes"]
     assert "rows of at most 8 tokens" in notes[0] and "All 13 are read" in notes[0]
@@ -145,6 +147,7 @@ def test_a_model_without_heads_says_why_views_are_not_there():
     assert not any(missing[name] for name in VIEWS if name not in ("masked_words", "attribution"))
 
 
+@pytest.mark.slow
 def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
     found = gather(with_words(max_position_embeddings=128), ["film " * 98], PageOptions(["model", "heads"]))
     weights, small = _array(found, "weights"), _array(found, "thumbnails")[0]
@@ -222,6 +225,7 @@ def test_what_is_refused(bert, choices, message):
         gather(bert, ["a film"], choices)
 
 
+@pytest.mark.slow
 def test_targets_as_words(bert):
     [row] = inspect.layers(bert, [("is it good", "The films, a story")])
     assert target_of(bert, row, "good") == "good" and target_of(bert, row, "2") == 2

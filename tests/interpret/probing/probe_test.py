@@ -47,6 +47,7 @@ def test_what_is_right_without_vectors():
     assert found == {"majority": 0.5, "word": 0.75, "seen": 0.75}
 
 
+@pytest.mark.slow
 def test_a_layer_is_right_where_it_knows_and_the_mix_finds_it():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (900, 2)).astype(np.int32)
@@ -58,6 +59,7 @@ def test_a_layer_is_right_where_it_knows_and_the_mix_finds_it():
     assert found.mix_weights[0].argmax() == 1 and found.mix_weights.sum(1) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{}, *(pytest.param(each, marks=pytest.mark.slow) for each in (tiny.MODERNBERT, tiny.DEBERTA))]
 )

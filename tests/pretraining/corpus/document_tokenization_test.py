@@ -42,7 +42,7 @@ def test_pieces_are_those_of_whole_sentences(minilm):
 
 
 @pytest.mark.parametrize("model_type", [
-    "roberta", "albert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("modernbert", "deberta-v2")),
+    "roberta", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "modernbert", "deberta-v2")),
 ])  # fmt: skip
 def test_tokens_of_other_kinds_are_those_of_the_whole_document(tmp_path, model_type):
     """The first token of a sentence as well, where a word has another token behind a space than at the beginning."""
@@ -56,6 +56,7 @@ def test_tokens_of_other_kinds_are_those_of_the_whole_document(tmp_path, model_t
     assert parts[1].tolist() == behind[-len(parts[1]) :] and len(parts[1]) < len(behind)
 
 
+@pytest.mark.slow
 def test_an_added_token_with_a_space_inside():
     added = [AddedToken("new york", 9)]
     tokenizer = Tokenizer([*support.SPECIAL, "the", "new", "york", "."], added_tokens=added)

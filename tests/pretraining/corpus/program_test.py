@@ -1,11 +1,14 @@
 """The program's own part: flags that have no effect beside others."""
 
+import pytest
+
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_metadata import tokenizer_fingerprint
 from bert_tf.tokenization.table_registry import TABLES, read_saved_tables
 from tests.pretraining import families
 
 
+@pytest.mark.slow
 def test_flags_without_effect_are_told(program, corpus, tmp_path):
     flags = [
         f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",

@@ -191,6 +191,7 @@ def step():
     return task, batch, outputs, float(loss), gradients, expected
 
 
+@pytest.mark.slow
 def test_the_same_pieces_are_sampled(step):
     _, batch, outputs, _, _, expected = step
     replaced, real = np.zeros(batch["input_ids"].shape, np.int32), expected["masked_lm_weights"] > 0

@@ -197,6 +197,7 @@ def test_task_json_has_options_that_are_not_the_default_s_only(tmp_path):
         read_task(str(tmp_path), CONFIG)
 
 
+@pytest.mark.slow
 def test_rematerialization_changes_no_gradient():
     batch = fake_batch(("input_ids", "input_mask", "segment_ids"), vocab_size=CONFIG.vocab_size)
     gradients = []

@@ -155,6 +155,7 @@ def test_margins(tmp_path, path):
         read(["train"], train_file=str(short), loss="margin_mse")
 
 
+@pytest.mark.slow
 def test_a_model_learns_a_rerankers_margins():
     """With the default temperature, the differences of its cosines become the margins times the temperature."""
     tf.keras.utils.set_random_seed(0)
