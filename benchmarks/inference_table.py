@@ -44,7 +44,7 @@ def show(path):
     def milliseconds(name, case):
         time = medians[name][case]
         share = 100 * facts["operations"][case] / time / best.get(_dtype(name), float("inf"))
-        notes = [f"{share:.0f} %"] * bool(share) + [f"{best_of[name][case][1]} t"] * several
+        notes = [f"{share:.0f}%"] * bool(share) + [f"{best_of[name][case][1]} t"] * several
         return f"{time:.1f}" + (f" ({', '.join(notes)})" if notes else "")
 
     of = "milliseconds (share of the best product" + "; t: threads, of which the best number is shown" * several + ")"

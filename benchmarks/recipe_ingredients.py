@@ -40,7 +40,7 @@ VARIANTS = {
     "positions begin at random": {"pretraining": {"start_positions": "random"}},
     "norms last": {"config": {"norm_first": False}},
     "dropout of 0.1": {"pretraining": {"dropout_prob": 0.1}},
-    "15 % masked": {"pretraining": {"masked_lm_prob": 0.15}},
+    "15% masked": {"pretraining": {"masked_lm_prob": 0.15}},
     "rows of 128": {"phases": ((128, 1.0, 16),)},
     "batch grows": {"phases": ((32, 0.3, 16), (32, 0.3, 32), (32, 0.4, 64))},
     "linear schedule": {"pretraining": {"schedule": "linear"}},

@@ -121,16 +121,16 @@ def compare_throughput(options, texts):
 
 
 def overload(options, texts):
-    """Says what latencies are at 70 % of the peak, and what becomes of three times the peak."""
+    """Says what latencies are at 70% of the peak, and what becomes of three times the peak."""
     bodies = text_bodies(texts)
     with running(options.batched, options.export_dir) as address:
         peak = summarize(measure(address, bodies, _MANY, seconds=options.seconds), 1)["requests_per_second"]
         usual = measure(address, bodies, rate=0.7 * peak, seconds=2 * options.seconds)
         flood, after = asyncio.run(_flood(address, bodies, peak, options.seconds))
-    for name, samples in ((f"70 % of {peak:.0f}/s", usual), ("three times the peak", flood), ("afterwards", after)):
+    for name, samples in ((f"70% of {peak:.0f}/s", usual), ("three times the peak", flood), ("afterwards", after)):
         print("\n".join(report_lines(name, summarize(samples, 1))), flush=True)
     latency = summarize(usual, 1)["latency_ms"]
-    _tell("p99 beside p50 at 70 % of the peak", latency["p99"] / latency["p50"], "at most", 10.0)
+    _tell("p99 beside p50 at 70% of the peak", latency["p99"] / latency["p50"], "at most", 10.0)
     told = summarize(flood, 1)
     lost = sum(count for code, count in told["codes"].items() if code not in (OK, "UNAVAILABLE"))
     _tell("requests neither answered nor refused at three times the peak", lost, "at most", 0)
@@ -141,7 +141,7 @@ def overload(options, texts):
     late = [sample for sample in after if sample.due > 2]
     _tell("refused from 2 s after it", sum(sample.code != OK for sample in late), "at most", 0)
     slow = np.percentile([sample.seconds * 1e3 for sample in late], 99)
-    _tell("p99 ms from 2 s after it, beside that at 70 %", slow / latency["p99"], "at most", 2.0)
+    _tell("p99 ms from 2 s after it, beside that at 70%", slow / latency["p99"], "at most", 2.0)
 
 
 async def _flood(address, bodies, peak, seconds):

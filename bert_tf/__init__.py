@@ -12,16 +12,21 @@ from bert_tf.utils import keras_names
 
 __version__ = "0.2.0"
 __all__ = [
-    "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "SentenceEncoder", "Tokenizer", "TokenizerLayer",
-    "evaluate", "export_model", "finetune", "inspect", "lite", "load", "pretrain", "save", "sklearn", "visualize",
+    "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
+    "SentenceEncoder", "Tokenizer", "TokenizerLayer", "evaluate", "export_model", "finetune", "inspect", "lite", "load",
+    "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
+    "AsyncClient": "bert_tf.serving.client.async_client",
+    "Bert": "bert_tf.checkpoints.loading",
     "Client": "bert_tf.serving.client.client",
     "EncoderConfig": "bert_tf.models.config",
     "Encoder": "bert_tf.models.encoder",
     "HubLayer": "bert_tf.export.hub.layer",
     "Predictor": "bert_tf.inference.predictor",
+    "Reranker": "bert_tf.inference.reranker",
+    "SearchIndex": "bert_tf.inference.search",
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",

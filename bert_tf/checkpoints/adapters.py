@@ -99,7 +99,7 @@ def _first_layers(model, others, path):
     sources = first_layers(model.arrays)
     if not sources:
         raise ValueError(
-            f"{path} must hold the whole head, or the model a head that it begins with. Neither has {kernel}; pass the "
+            f"{path} must contain every head layer that the base model lacks. Neither has {kernel}; pass the "
             "checkpoint that the adapter was trained on as `model`, or train it with `head` in `modules_to_save`."
         )
     return {name: model.arrays[source] for name, source in sources.items() if name.startswith(f"{head}/")}

@@ -101,7 +101,7 @@ def _arrays(data) -> Iterator[tuple[str, _Array]]:
     while stack:
         name, address = stack.pop()
         if address in known:
-            raise ValueError(f"groups in a circle, or one object under two names: {name:.80}")
+            raise ValueError(f"cyclic groups, or one object under two names: {name:.80}")
         known.add(address)
         messages = list(_messages(data, address))
         if any(kind == _LAYOUT for kind, _ in messages):

@@ -365,8 +365,9 @@ def _labels_in(names, directory):
     wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
     if wrong:
         raise ValueError(
-            f'id2label of the configuration in {directory} must name every number from 0 up: {{"0": "no", "1": '
-            f'"yes"}}. Received: {brief(names)}; correct it, or write the names to {LABELS_FILE}, one per line.'
+            f"id2label of the configuration in {directory} must have consecutive integers from 0 as keys: "
+            f'{{"0": "no", "1": "yes"}}. Received: {brief(names)}; correct it, or write the names to {LABELS_FILE}, '
+            "one per line."
         )
     return labels
 

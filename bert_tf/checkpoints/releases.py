@@ -193,18 +193,7 @@ def advice(path: str) -> str:
     row = family_registry.family(family_registry.size(release.size)["model_type"])
     is_said = release.do_lower_case or row.tokenizer != family_registry.family(family_registry.DEFAULT).tokenizer
     case = "" if is_said else " with `do_lower_case=false`"
-    tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
-        f" {path!r} is the name of a published checkpoint, {_describe(release)}: pass {release.repository}@main{case}; "
-        f"or download {MODEL_FILES} from https://huggingface.co/{release.repository}{tf1} into a directory, and pass "
-        "the directory."
-    )
-
-
-def _describe(release):
-    fields = family_registry.size(release.size)
-    case = "lowercase" if release.do_lower_case else "cased"
-    return (
-        f"{fields['num_hidden_layers']} layers of {fields['hidden_size']}, {release.vocab_size} tokens, {case}"
-        f"{f' ({release.scores}; {release.source})' if release.scores else ''}"
+        f" {path!r} is the name of a published checkpoint: pass {release.repository}@main{case} to download it, or the "
+        f"path of a directory with {MODEL_FILES}."
     )

@@ -155,7 +155,7 @@ class _Machine:
 
     def get(self, index):
         if index not in self.memo:
-            raise ValueError(f"a pickle that recalls what it never stored, number {index}")
+            raise ValueError(f"a pickle that reads an undefined memo entry, number {index}")
         self.push(self.memo[index])
 
     def extend(self, items):
@@ -240,7 +240,7 @@ def _rebuild_parameter(*args):
 def _ordered_dict(*args):
     pairs = _of(args[0], list) if args else []  # filled: as Python 2 writes it
     if len(args) > 1 or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
-        raise ValueError("an OrderedDict of other things than pairs")
+        raise ValueError("an OrderedDict whose items are not pairs")
     return _dict([item for pair in pairs for item in pair])
 
 

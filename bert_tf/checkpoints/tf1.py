@@ -111,8 +111,8 @@ def write_tensors(prefix: str, tensors: Mapping[str, Any]):
         remove_replaced(prefix)
     except (tf.errors.OpError, OSError) as error:
         raise ValueError(
-            f"The checkpoint {prefix} could not be written: {_without_op(error)}. Nothing of it was kept, and older "
-            "checkpoints are unchanged. Is the disk full, or the directory write-protected?"
+            f"The checkpoint {prefix} could not be written: {_without_op(error)}. The partial file was "
+            "removed, and older checkpoints are unchanged. Check disk space and permissions."
         ) from error
     finally:
         if aside is not None:

@@ -94,7 +94,7 @@ def _check_texts(name, entry, shard):
         size, at = _number(data, at)
         length += size
     if at + 4 + length != entry.size:
-        raise ValueError(f"{name.decode('utf-8', 'replace'):.80} with texts of other lengths than its own")
+        raise ValueError(f"{name.decode('utf-8', 'replace'):.80} with inconsistent string lengths")
 
 
 def _rows(data) -> Iterator[tuple[bytes, bytes]]:

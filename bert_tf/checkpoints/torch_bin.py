@@ -88,7 +88,7 @@ class TorchBin:
         if len(data) != place.size:  # as_strided would read beyond the array
             raise ValueError(f"{len(data)} of {place.size} bytes")
         if place.crc is not None and zlib.crc32(data) != place.crc:
-            raise ValueError("a Bad CRC: a byte of it has changed")
+            raise ValueError("a checksum mismatch")
         return data
 
     def _refusal(self, why):

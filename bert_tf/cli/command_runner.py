@@ -29,6 +29,7 @@ from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
 from bert_tf.training.settings import DeviceSettings
 from bert_tf.utils import requirements
+from bert_tf.utils.flag_synonyms import suggest
 from bert_tf.utils.hub_names import hub_name
 from bert_tf.utils.progress import LogFormatter, use_bars
 from bert_tf.utils.settings import NO_EFFECT, Flag, Settings, allowed_values, check_combinations, options_of
@@ -128,8 +129,8 @@ def parse(
     try:
         texts = values(["", *words])[1:]
     except flags.UnrecognizedFlagError as error:
-        near = difflib.get_close_matches(error.flagname, [flag.name for flag in table if flag.has_effect], 1)
-        ask = f" Did you mean --{near[0]}?" if near else ""
+        near = suggest(error.flagname, [flag.name for flag in table if flag.has_effect])
+        ask = f" Did you mean --{near}?" if near else ""
         raise UnknownFlag(_in_place(f"Unknown flag --{error.flagname}.{ask}", places)) from error
     except flags.Error as error:
         raise ValueError(_in_place(_reason(error), places)) from error

@@ -81,6 +81,14 @@ COMMANDS = {command.name: command for group in GROUPS.values() for command in gr
 PROGRAMS = tuple(COMMANDS)
 _TASKS = {task.command: task for task in BUILT_IN_TASKS}
 _CUSTOM_GUIDE = "guides/custom_tasks"
+# What people type for a command, under the names of other tools -> what is suggested.
+_OTHER_NAMES = {
+    "evaluate": ("train classifier --do_eval", "compare"), "eval": ("train classifier --do_eval", "compare"),
+    "ner": ("train tagger",), "classify": ("predict", "train classifier"), "finetune": ("train",),
+    "fine-tune": ("train",), "quantize": ("export --export_dtype=int8",), "infer": ("predict",),
+    "download": ("convert",), "encode": ("embed",), "rerank": ("search --rerank", "train reranker"),
+    "squad": ("train qa",), "mask": ("fill-mask",), "pretraining": ("pretrain run",),
+}  # fmt: skip
 
 _SHORT = """\
 Usage: bert-tf COMMAND [--flags]
@@ -217,6 +225,9 @@ def unknown(words: Sequence[str]) -> str:
         head = f"Error: Unknown command {' '.join(typed)!r}. {asks}The commands of {words[0]!r}:"
         return "\n".join([head, "", *described(group)])
     known = {_plain(text): (each.name, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
+    if words[0] in _OTHER_NAMES:
+        asks = _did_you_mean(list(_OTHER_NAMES[words[0]]))
+        return f"Error: Unknown command {words[0]!r}. {asks}`bert-tf` lists the commands."
     both = get_close_matches(_plain(" ".join(typed)), known, 9, 0.8) if typed[1:] else []
     known |= {first: (first, first) for each in COMMANDS.values() for first in each.alias.split()[:-1]}
     near = {}  # command or group -> how it is named, the nearest first

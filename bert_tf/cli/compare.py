@@ -23,7 +23,7 @@ class CompareSettings(UserSettings):
     output_file: str | None = option(None, "HTML page (.html) to write with the same comparison.", essential=True)
     examples: int = option(
         10,
-        "Number of changed examples to show in each direction; the page shows a hundred times as many.",
+        "Number of changed examples to show in each direction; the page lists 100 times as many.",
         low=0,
     )
     samples: int = option(10_000, "Number of bootstrap samples.", low=1, group="Evaluation")

@@ -45,7 +45,7 @@ class ConvertSettings(UserSettings):
     overwrite: bool = option(False, "Replace the model in --to once the new one is complete.", group="Output")
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "Lowercase the text. Default: the checkpoint's setting, otherwise true.",
         group="Model",
     )
 

@@ -3,7 +3,7 @@
     bert-tf delete_texts --index_dir=news.index 17 42
     bert-tf delete_texts --index_dir=news.index --input_file=old_ids.txt
 
-Programs that have opened the index find the texts until they open it again.
+Programs that have the index open still return the texts until they reopen it.
 """
 
 import dataclasses

@@ -40,8 +40,7 @@ class DemoSettings(UserSettings):
     )
     num_train_epochs: float | None = option(
         None,
-        "Number of passes over the training text. Default: from 1 to 2, as many as take a few minutes on this "
-        "machine.",
+        "Number of passes over the training text. Default: 1 to 2, chosen to finish in a few minutes on this machine.",
         low=0, essential=True,
     )
     seed: int = option(1, "Random seed for example order and dropout.", low=0, essential=True)

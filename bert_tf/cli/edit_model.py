@@ -54,11 +54,11 @@ class EditModelSettings(UserSettings):
     layers: Sequence[str] = option([], "Layers to keep, all others being removed, such as 0,2,4; the lowest is 0.")
     max_position_embeddings: int | None = option(
         None,
-        "Number of rows of the position table: additional rows are copies of the old ones; fewer rows are the first "
-        "ones.",
+        "Number of rows of the position table: additional rows are copies of the old ones; a smaller value keeps "
+        "the first rows.",
         low=1, high=2**20,
     )
-    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: the checkpoint's setting, otherwise true.")
 
 
 SETTINGS = EditModelSettings

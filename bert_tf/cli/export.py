@@ -31,7 +31,7 @@ class ExportCommandSettings(ExportSettings, UserSettings):
     )
     export_dir: str | None = option(
         None,
-        "Model directory as a server expects it; the export becomes its next version.",
+        "Model base directory, as for TensorFlow Serving; the export becomes its next version.",
         required=True, essential=True,
     )
     hub: bool = option(
@@ -43,8 +43,8 @@ class ExportCommandSettings(ExportSettings, UserSettings):
     )
     default_seq_length: int | None = option(
         None,
-        "With --hub: number of tokens that the preprocessor makes of a text. Default: 128, or the number of "
-        "positions of the model if it has fewer.",
+        "With --hub: sequence length of the preprocessor. Default: 128, or the number of positions of the model if it "
+        "has fewer.",
         low=3,
     )
 

@@ -41,7 +41,7 @@ class ExtendVocabularySettings(CorpusSettings, UserSettings):
     )
     num_words: int = option(500, "Maximum number of words to take from --input_file.", low=1, group="Vocabulary")
     min_count: int = option(5, "Minimum number of times that such a word must occur.", low=1, group="Vocabulary")
-    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: the checkpoint's setting, otherwise true.")
     input_file: Sequence[str] | None = option_as(CorpusSettings, "input_file", required=False)
 
 

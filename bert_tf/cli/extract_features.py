@@ -35,7 +35,7 @@ class ExtractFeaturesSettings(BatchPredictionSettings, UserSettings):
     )
     bert_config_file: str | None = option(None, "Model configuration (JSON). Default: the one next to the checkpoint.")
     vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to the checkpoint.")
-    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: the checkpoint's setting, otherwise true.")
     layers: str = option(
         "-1,-2,-3,-4",
         "Layers to extract: indices separated by commas, -1 being the last layer, or one of "

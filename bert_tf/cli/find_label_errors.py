@@ -53,12 +53,12 @@ class FindLabelErrorsSettings:
     )
     features: str = option(
         "last",
-        "Layers of the frozen encoder from which, together with the words, labels are predicted.",
+        "Encoder layers used as features, along with word counts, while the encoder is frozen.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, excludes=("fine_tune",),
     )
     fine_tune: bool = option(
         False,
-        "Fine-tune a model for each fold instead: much slower, but better if the model gets good at the task.",
+        "Fine-tune a model for each fold instead: much slower, but better if the model learns the task well.",
         group="What to do", essential=True,
     )
 

@@ -36,7 +36,7 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
     )
     inputs: Sequence[str] = option(
         [],
-        "Names of the texts of a line, in their order. Default: the customary order, if it is known.",
+        "Names of the texts of a line, in their order. Default: the standard order, if it is known.",
     )
     signature: str = option("", "Signature to request. Default: serving_default.")
     rest: bool = option(
@@ -51,8 +51,8 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
     )
     rate: Sequence[str] = option(
         [],
-        "Requests per second on average, at random times that no response delays; several request rates are tested "
-        "in turn.",
+        "Requests per second on average, at random times, independent of responses; several request rates are "
+        "tested in turn.",
     )
     seconds: float = option(10.0, "Seconds that each measurement lasts.", low=0.1)
     warm_up_seconds: float = option(2.0, "Seconds of requests before anything is measured.", low=0)

@@ -151,7 +151,7 @@ def _probes(settings, bert, train, test):
     """Returns the file's name, results, lines and page."""
     from bert_tf.interpret.probing import job, pages
 
-    files = {"train": train.path, "eval": test.path if test else f"{100 * _HELD_OUT:g} % of {train.path}"}
+    files = {"train": train.path, "eval": test.path if test else f"{100 * _HELD_OUT:g}% of {train.path}"}
     if test is None:
         if len(train) < 2:
             raise ValueError(f"{train.path} has a single text, but evaluation needs another. Add --eval_file.")

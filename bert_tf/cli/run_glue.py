@@ -5,8 +5,8 @@
         --seeds=1,2,3 --grid=paper -- \\
         --precision=mixed_bfloat16 --max_seq_length=128
 
-Flags after `--` are passed to run_classifier, which makes each run in a process
-of its own. Writes results.tsv, results.json and report.html to --output_dir.
+Flags after `--` are passed to run_classifier; each run is a separate process.
+Writes results.tsv, results.json and report.html to --output_dir.
 Run the same command again to resume.
 """
 
@@ -38,7 +38,7 @@ class RunGlueSettings(UserSettings):
     )
     tables: str | None = option(
         None,
-        "JSON file with datasets of your own, in addition to GLUE's tasks or alone: an object from each dataset's "
+        "JSON file listing your own datasets, in addition to GLUE's tasks or alone: an object from each dataset's "
         "name to its train_file and eval_file.",
         group="Data",
     )
@@ -89,7 +89,7 @@ class RunGlueSettings(UserSettings):
     )
     compare: str | None = option(
         None,
-        "Another --output_dir, or the directory of one run, to compare with: each task's best run with a paired "
+        "Output directory, or directory of one run, to compare against: each task's best run with a paired "
         "bootstrap, and the seeds of its best setting with a permutation test.",
         group="What to do",
     )

@@ -34,8 +34,8 @@ class ScoreSquadSettings(UserSettings):
     )
     null_odds_file: str | None = option(
         None,
-        "For SQuAD 2.0: null_odds.json, an object from question ids to numbers, which are higher the more likely it "
-        "is that there is no answer; adds the best thresholds.",
+        "For SQuAD 2.0: null_odds.json, an object from question ids to no-answer scores; higher means "
+        "unanswerable. Adds the best thresholds.",
     )
     null_score_diff_threshold: float = option(
         1.0,

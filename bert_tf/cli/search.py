@@ -65,8 +65,8 @@ class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     )
     rerank_weight: float = option(
         1.0,
-        "With --rerank: weight of the reranker's scores. If below 1, cosine similarities have the rest of the weight; "
-        "both are standardized for each query.",
+        "With --rerank: weight of the reranker's scores. If below 1, cosine similarity gets the remainder; both "
+        " are standardized for each query.",
         low=0.0, high=1.0,
     )
     reader: str | None = option(

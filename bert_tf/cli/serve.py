@@ -119,8 +119,8 @@ def warn_without_effect(settings):
     """
     if settings.use_alts_credentials:
         raise ValueError(
-            "`use_alts_credentials` is not supported, because there is no Google ALTS here. Encrypt connections with "
-            "`ssl_config_file`."
+            "`use_alts_credentials` is not supported, because this server does not implement ALTS. Encrypt "
+            "connections with `ssl_config_file`."
         )
     if settings.thread_pool_factory_config_file:
         raise ValueError(

@@ -88,7 +88,7 @@ def _rows(done):
     """Returns the table's rows of cells: how many rows a part has, and of them each label."""
     sizes = done.sizes()
     rows = [["", *map(os.path.basename, done.paths.values())]]
-    rows.append(["requested", *(f"{100 * share:g} %" for share in done.shares.values())])
+    rows.append(["requested", *(f"{100 * share:g}%" for share in done.shares.values())])
     rows.append(["rows", *(_share(size, sum(sizes)) for size in sizes)])
     counts = done.counts()
     labels = sorted(set().union(*counts), key=lambda name: (-sum(each[name] for each in counts), name))

@@ -2,14 +2,14 @@
 
     bert-tf verify models/reviews
     bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
-    bert-tf verify strangers_model --inspect
+    bert-tf verify untrusted_model --inspect
 
 Replays the golden requests of the newest version, or of the version whose
 directory is given, here or on a server, and prints the largest difference per
 signature. A SavedModel is a program that runs with your permissions: --inspect
 lists what its graph would do without running it. Exits with status 1 if a
-signature is missing, an output differs, or an inspected model does more than
-compute.
+signature is missing, an output differs, or an inspected model has side effects,
+such as file access.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class VerifySettings(TlsSettings, UserSettings):
     inspect: bool = option(
         False,
         "List what the model's graph would do, without loading it: operations, files, signatures. Exits with status "
-        "1 if it does more than compute.",
+        "1 if it has side effects, such as file access.",
         group="What to do",
         excludes=("server", "model_name", "timeout", "tolerance", *(flag.name for flag in flags_of(TlsSettings))),
     )
@@ -44,7 +44,7 @@ class VerifySettings(TlsSettings, UserSettings):
     timeout: float = option(60.0, "Request timeout in seconds.", low=0)
     tolerance: float | None = option(
         None,
-        "Allowed difference of a number, relative if the number is over 1. Default: 1e-4, or 0.02 if the weights are "
+        "Allowed difference of a number, relative for values above 1. Default: 1e-4, or 0.02 if the weights are "
         "bfloat16, 0.005 if float16, 0.1 if int8.",
         low=0, group="Evaluation",
     )

@@ -72,7 +72,7 @@ def first_lines(numbers: Iterable[int]) -> tuple[str, ...]:
 
 
 def format_share(count: int, of: int, what: str, verb: tuple[str, str] | None = None) -> str:
-    """Returns "34 of 2,490 examples (1.4 %)", followed by the verb in the singular or plural."""
+    """Returns "34 of 2,490 examples (1.4%)", followed by the verb in the singular or plural."""
     percent = 100 * count / max(1, of)
     number = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
-    return f"{count:,} of {of:,} {what} ({number} %)" + (f" {word_for(count, *verb)}" if verb else "")
+    return f"{count:,} of {of:,} {what} ({number}%)" + (f" {word_for(count, *verb)}" if verb else "")

@@ -111,7 +111,7 @@ def _encoding(path, text, lost):
             path,
             len(lost),
             f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
-            f"{number_of(len(lost), 'line')}: dropped, so words lose letters",
+            f"{number_of(len(lost), 'line')}: dropped; some words are damaged",
             "set `encoding` to that of the file, such as cp1252, or convert the file to UTF-8"
             if text.isascii()
             # Other non-ASCII letters are UTF-8: a conversion would turn é into Ã©.

@@ -27,7 +27,7 @@ def find_truncated_texts(
         return
     most = int(truncation.needed.max())
     nearly = int(np.quantile(truncation.needed, 0.95, method="higher"))
-    fits = f"{nearly:,} are enough for 95 % of them, " if truncation.limit < nearly < most else ""
+    fits = f"{nearly:,} are enough for 95% of them, " if truncation.limit < nearly < most else ""
     windows = ", or process them in overlapping windows with `long_text=window`" if has_windows_to_offer else ""
     yield sample.finding(
         "cut_texts",

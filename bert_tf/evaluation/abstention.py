@@ -116,7 +116,7 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    """Returns the 95 % interval of a share observed in n > 0 draws (Wilson 1927)."""
+    """Returns the 95% interval of a share observed in n > 0 draws (Wilson 1927)."""
     z = NORMAL_QUANTILE
     centre, spread = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return float(max(0, (centre - spread) / (1 + z**2 / n))), float(min(1, (centre + spread) / (1 + z**2 / n)))

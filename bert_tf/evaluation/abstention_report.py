@@ -20,7 +20,7 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
     """
     page.heading("Selective prediction")
     if abstention is None:
-        page.text(f"No threshold reaches an accuracy of {100 * share:g} %: no prediction is marked as confident.")
+        page.text(f"No threshold reaches an accuracy of {100 * share:g}%: no prediction is marked as confident.")
     else:
         page.text(
             f"Predictions with a probability of at least {abstention.threshold:.4f} are marked as confident. The "

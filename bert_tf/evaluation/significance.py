@@ -20,7 +20,7 @@ class BootstrapResult:
     Attributes:
         a, b: scores of the two systems on the original examples.
         difference: a - b.
-        low, high: the middle 95 % of the differences over all samples.
+        low, high: the middle 95% of the differences over all samples.
         p_value: two-sided: how often a difference this large arises from sampling alone.
         samples: number of samples.
     """

@@ -25,7 +25,7 @@ def comparison_lines(compared: Sequence[RunComparison], first: str, second: str,
         yield f"{each.file}, {each.count:,} examples"
         yield from (f"  {sentence}" for sentence in (*_name_unshared_labels(each), *_name_constant_runs(each)))
         for name, score in each.scores.items():
-            interval = f"95 % interval {_format_range(score)}, p = {score.p_value:.4f}"
+            interval = f"95% interval {_format_range(score)}, p = {score.p_value:.4f}"
             test = f" ({interval}); {_interpret(score)}" if _is_tested(each) else "; not compared"
             yield f"  {name}: A {100 * score.b:.2f}, B {100 * score.a:.2f}: {_format_difference(score)}{test}"
         yield f"  {_format_counts(each)}"
@@ -51,7 +51,7 @@ def build_comparison_page(compared: Sequence[RunComparison], first: str, second:
         for name, score in each.scores.items():
             sides = f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _format_difference(score)
             rows.append((name, *sides, *_format_test(each, score)))
-        columns = ("metric", "A", "B", "B \N{MINUS SIGN} A", "95 % interval", "p", "conclusion")
+        columns = ("metric", "A", "B", "B \N{MINUS SIGN} A", "95% interval", "p", "conclusion")
         document.table(f"{each.file}, {each.count:,} examples", rows, columns)
         for sentence in (*_name_unshared_labels(each), *_name_constant_runs(each)):
             document.text(sentence)
@@ -61,7 +61,7 @@ def build_comparison_page(compared: Sequence[RunComparison], first: str, second:
             more = f", first {most:,}" if len(changes) > most else ""
             document.table(f"{heading}: {len(changes):,}{more}", shown, ("example", "true", "A", "B", "text"))
     document.text(
-        "Metrics are multiplied by 100. The interval is the 95 % bootstrap confidence interval of the difference, over "
+        "Metrics are multiplied by 100. The interval is the 95% bootstrap confidence interval of the difference, over "
         "examples drawn with replacement. p is the probability of a difference at least this large if both runs were "
         "equally good."
     )

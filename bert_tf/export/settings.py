@@ -23,7 +23,7 @@ class ExportFormSettings:
     export_for: str = option(
         "portable",
         "Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains "
-        "most, the weights become constants of the graph and load more slowly. gpu: requests are computed in few "
+        "most, the weights become constants of the graph and load more slowly. gpu: inputs are padded to a few fixed "
         "shapes, so that XLA can compile them. The others write another format instead of a SavedModel, which takes "
         "token ids. litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. "
         "openvino: for OpenVINO and its Model Server, with the extra openvino.",

@@ -197,7 +197,7 @@ def load_predictor(
 
 def _check_batch_size(batch_size):
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"`batch_size` must be a whole number from 1 up. Received: {batch_size!r}.")
+        raise ValueError(f"`batch_size` must be a positive integer. Received: {batch_size!r}.")
 
 
 def _checked(texts, given):

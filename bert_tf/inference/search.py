@@ -171,7 +171,7 @@ class SearchIndex(DocumentIndex):
                 as `encoder`.
         """
         if top_k < 1:
-            raise ValueError(f"`top_k` must be a whole number from 1 up. Received: {top_k}.")
+            raise ValueError(f"`top_k` must be a positive integer. Received: {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         queries = queries if is_vectors else text_list(queries)
         vectors = as_vectors(queries if is_vectors else self._query_encoder(queries))

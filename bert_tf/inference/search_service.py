@@ -112,5 +112,5 @@ def _queries(document, limits, keys):
 def _count(document, key, default):
     count = document.get(key, default)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise invalid(f"'{key}' must be a whole number from 1 up")
+        raise invalid(f"'{key}' must be a positive integer")
     return count

@@ -50,7 +50,8 @@ class SentenceEncoder:
     """Sentence encoder: maps texts to embedding vectors.
 
         encoder = SentenceEncoder("all-MiniLM-L6-v2")
-        encoder(["A warm film.", "It rains."])           # float32 [2, 384]
+        vectors = encoder.encode(["A warm film.", "It rains."])  # float32 [2, 384]; encoder(texts) is the same
+        encoder.similarity(vectors, vectors)                     # cosines, float32 [2, 2]
 
     The settings of a sentence-transformers directory are used: modules, pooling, length and prompts. A model trained
     with `bert-tf run_embedder` is used as trained. For any other model, the last layer is mean-pooled without
@@ -63,7 +64,16 @@ class SentenceEncoder:
         sparse: whether to compute sparse embeddings, by max pooling, with the masked-LM head of a model that is not a
             sentence encoder. A SparseEncoder always computes sparse embeddings.
         max_active_dims: number of weights to keep in each sparse embedding, the largest ones. If None, all.
-        options: fields of `EncodeOptions`, to override settings.
+        layers: encoder layers to pool, one of `names.LAYERS`.
+        pooling: pooling of token features into one vector, one or several of `names.POOLINGS`.
+        normalize: whether to scale each embedding to unit length.
+        prompt: text to prepend to every text.
+        prompt_name: name of a prompt in the model's directory, as an alternative to `prompt`.
+        max_seq_length: maximum text length in tokens, including special tokens.
+        do_lower_case: whether to lowercase the text.
+        dim: number of leading dimensions to keep, for models trained with `matryoshka_dims`.
+
+    The last eight override the model's own settings, which None keeps.
 
     Attributes:
         recipe: how embeddings are computed, a `PoolingConfig`, or for sparse ones a `SpladeConfig` or a
@@ -82,9 +92,17 @@ class SentenceEncoder:
         kind: str | None = None,
         sparse: bool = False,
         max_active_dims: int | None = None,
-        **options: Any,
+        layers: str | None = None,
+        pooling: str | Sequence[str] | None = None,
+        normalize: bool | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        max_seq_length: int | None = None,
+        do_lower_case: bool | None = None,
+        dim: int | None = None,
     ) -> None:
-        options, path = EncodeOptions(**options), resolve_model(path)
+        options = EncodeOptions(layers, pooling, normalize, prompt, prompt_name, max_seq_length, do_lower_case, dim)
+        path = resolve_model(path)
         if kind not in (None, *PROMPT_NAMES):
             raise ValueError(f"`kind` must be one of {', '.join(PROMPT_NAMES)}, or None. Received: {kind!r}.")
         sparse_recipe = _sparse_recipe_of(path, kind, sparse, options)
@@ -114,7 +132,7 @@ class SentenceEncoder:
             recipe.poolings,
             recipe.normalize,
             longest,
-            unpooled=count_unpooled(tokenizer, *self._prepared([""]), recipe),
+            unpooled=count_unpooled(tokenizer, *self._prepared([""], self.prompt), recipe),
             finish=make_finish(directory_of(path), recipe.steps, recipe.dim),
             name=os.fspath(path),
         )
@@ -124,14 +142,49 @@ class SentenceEncoder:
             _check_dim(directory_of(path), options.dim, width)
 
     def __call__(self, texts: Sequence[str]) -> "np.ndarray | csr_matrix":
+        """Returns the embeddings of texts, as `encode` does."""
+        return self.encode(texts)
+
+    def encode(self, texts: Sequence[str], *, prompt_name: str | None = None) -> "np.ndarray | csr_matrix":
         """Returns the embeddings of texts, float32 [n, D]; sparse ones as a `scipy.sparse.csr_matrix`.
 
-        The similarities of sparse embeddings are their dot products, `a @ b.T`.
+        Args:
+            texts: any number; batches are formed by length.
+            prompt_name: name of the model's prompt to prepend to these texts. If None, the prompt of this encoder.
 
         Raises:
-            ValueError: the input is not texts; see `text_inputs.text_list`.
+            ValueError: the input is not texts, see `text_inputs.text_list`; or the model has no such prompt, or leaves
+                its prompt out of the pooling, which is determined when the encoder is created.
         """
-        return self._extractor(self._prepared(texts))
+        if prompt_name is None:
+            return self._extractor(self._prepared(texts, self.prompt))
+        prompt = prompt_of(self.recipe, EncodeOptions(prompt_name=prompt_name))
+        if prompt != self.prompt and not getattr(self.recipe, "include_prompt", True):
+            raise ValueError(
+                "`prompt_name` of `encode` requires a model that pools its prompt, and this one does not. Pass it to "
+                "SentenceEncoder."
+            )
+        return self._extractor(self._prepared(texts, prompt))
+
+    def similarity(self, first: "np.ndarray | csr_matrix", second: "np.ndarray | csr_matrix") -> np.ndarray:
+        """Returns the similarity of every pair of embeddings, float32 [n, m]: cosines, or dot products of sparse ones.
+
+        Args:
+            first: embeddings of this encoder, [n, D].
+            second: embeddings of this encoder, [m, D].
+
+        Raises:
+            ValueError: the embeddings have another width.
+        """
+        if first.shape[-1] != self.width or second.shape[-1] != self.width:
+            raise ValueError(
+                f"`first` and `second` must have {self.width} columns, the width of this encoder; got "
+                f"{first.shape[-1]} and {second.shape[-1]}."
+            )
+        if not isinstance(first, np.ndarray):
+            return (first @ second.T).toarray()
+        rows = [each / np.maximum(np.linalg.norm(each, axis=-1, keepdims=True), 1e-12) for each in (first, second)]
+        return rows[0] @ rows[1].T
 
     def decode(self, vectors: "csr_matrix", top_k: int | None = None) -> list[list[tuple[str, float]]]:
         """Returns the tokens of sparse embeddings and their weights, the largest weight first.
@@ -159,8 +212,8 @@ class SentenceEncoder:
         """D, the dimension of the embeddings."""
         return self._extractor.width
 
-    def _prepared(self, texts):
-        texts = [self.prompt + text for text in text_list(texts)]
+    def _prepared(self, texts, prompt):
+        texts = [prompt + text for text in text_list(texts)]
         return [text.lower() for text in texts] if self._lower else texts
 
 

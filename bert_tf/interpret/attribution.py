@@ -72,7 +72,7 @@ def attributions(
         target: the prediction to explain; None: the model's own. A label: its name or number. A tag: the index
             of a word in `words`, or (index, tag). An answer: (start, end) in characters of the context. A list of n
             has one per text.
-        steps: number of points (Gauss-Legendre). None: 32, doubled until the gap is at most 1 %,
+        steps: number of points (Gauss-Legendre). None: 32, doubled until the gap is at most 1%,
             up to 512; a warning is logged if that is not enough.
         baseline: "pad" or "mask": what replaces each token.
 
@@ -115,7 +115,7 @@ def _explain_row(encoder, head, row, wanted, steps, instead):
     found = Integral(found.values.numpy(), *(each.numpy().item() for each in found[1:]))
     if steps is None and found.gap > GAP:
         logging.warning(
-            "The attributions' completeness gap is %.1f %% with %d steps: treat them with care, or increase `steps`.",
+            "The attributions' completeness gap is %.1f%% with %d steps: treat them with care, or increase `steps`.",
             *(100 * found.gap, found.steps),
         )
     values = found.values.sum(-1)

@@ -17,7 +17,7 @@ class MaskedLMHead(ConfiguredLayer):
     T [V, E] is the table of word embeddings.
 
     The masked positions are gathered first: the product with the vocabulary is the most expensive of the whole network,
-    and only about 15 % of the positions need it.
+    and only about 15% of the positions need it.
 
     Args:
         vocab_size: V, rows of the embedding table.

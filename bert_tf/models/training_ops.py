@@ -145,7 +145,7 @@ def gelu(x, approximate):
 def linear(x, kernel, bias):
     """Computes x W + b; the bias gradient is summed in float32.
 
-    TensorFlow's BiasAddGrad keeps its running sum in the input dtype: in bfloat16 it was off by 4 to 15 % after 2048
+    TensorFlow's BiasAddGrad keeps its running sum in the input dtype: in bfloat16 it was off by 4 to 15% after 2048
     rows, and slower. A product with ones accumulates in float32; XLA fuses a plain sum with what computes `dy`.
     Product and bias are kept together here, so that oneDNN still fuses them.
 

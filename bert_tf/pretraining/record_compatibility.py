@@ -97,7 +97,7 @@ def _check_case(known, tokenizer):
                 where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json next to the vocabulary"
                 raise ValueError(
                     f"The records must be made with the model's {name}, {str(ours).lower()}. {path} was made "
-                    f"with {name} {theirs}; create the records again, or set {theirs} in {where} if that is right."
+                    f"with {name} {theirs}; create the records again or, if {theirs} is correct, set it in {where}."
                 )
 
 

@@ -105,7 +105,7 @@ def _check_stamps_of(path, number, said):
             raise ValueError(
                 f"Record {number + place} of {path} must be made like the first one, because a file stores this only "
                 f"once. It is {_difference(path, stamp, first)}: the file was concatenated from several; keep them "
-                "apart, or make all of them alike."
+                "apart, or recreate them with the same settings."
             )
 
 

@@ -41,7 +41,7 @@ class MaskingSettings:
     )
     masked_lm_prob: float = option(
         0.15,
-        "Share of the tokens of an example that is masked.",
+        "Fraction of the tokens of an example to mask.",
         low=0, high=1, essential=True, decides_result="masked_lm_prob",
     )
     masking: str = option(

@@ -48,7 +48,7 @@ class FileOverview:
             lines.append(f"  {number_of(len(self.labels), 'label')}: {shown}{more}")
         if self.lengths:
             half, most, longest = dataclasses.astuple(self.lengths)
-            lines.append(f"  lengths: median {half:,}, 95 % up to {most:,}, maximum {longest:,}; `{self.limit}`")
+            lines.append(f"  lengths: median {half:,}, 95% up to {most:,}, maximum {longest:,}; `{self.limit}`")
         return "\n".join(lines)
 
 

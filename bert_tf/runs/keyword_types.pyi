@@ -46,7 +46,7 @@ class FineTuningKeywords(TypedDict, total=False):
     float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
     export_for: str
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
-    the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
+    the weights become constants of the graph and load more slowly. gpu: inputs are padded to a few fixed shapes, so
     that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
     litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
     OpenVINO and its Model Server, with the extra openvino."""
@@ -79,13 +79,13 @@ class FineTuningKeywords(TypedDict, total=False):
     num_train_epochs: float
     """Number of passes over the training examples."""
     warmup_proportion: float
-    """Share of the training steps during which the learning rate warms up."""
+    """Fraction of the training steps used for warmup of the learning rate."""
     freeze_layers: str | int
     """Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head is
     trained. Requires `train`."""
     layerwise_lr_decay: float
-    """Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same
-    learning rate. Requires `train`."""
+    """Learning-rate multiplier per layer, from the top down. 1: all layers train at the same learning rate.
+    Requires `train`."""
     unfreeze_epochs: float
     """Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more
     layer is unfrozen from the top. 0 trains all layers from the start. Requires `train`. Cannot be combined with
@@ -99,7 +99,7 @@ class FineTuningKeywords(TypedDict, total=False):
     save_checkpoints_steps: int
     """Number of steps between checkpoints."""
     keep_checkpoints: int
-    """Number of most recent checkpoints to keep."""
+    """How many recent checkpoints to keep."""
     keep_optimizer: bool
     """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
     run has ended. Requires `train`."""
@@ -166,12 +166,12 @@ class FineTuningKeywords(TypedDict, total=False):
     vocab_file: str | os.PathLike[str] | None
     """Vocabulary file. Default: the one next to `init_checkpoint`."""
     do_lower_case: bool | None
-    """Lowercase the text. Default: as the checkpoint says, otherwise true."""
+    """Lowercase the text. Default: the checkpoint's setting, otherwise true."""
     predict_batch_size: int
     """Batch size of prediction."""
     export_dir: str | os.PathLike[str] | None
-    """Model directory as a server expects it; the export becomes its next version. Default: export in `output_dir`,
-    or litert, onnx or openvino there with that value of `export_for`."""
+    """Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: export in
+    `output_dir`, or litert, onnx or openvino there with that value of `export_for`."""
     int8_tolerance: float
     """Maximum relative drop of a metric in int8; nothing is exported if a metric drops further. Requires
     `export_dtype=int8` and `eval`."""
@@ -211,9 +211,9 @@ class FineTuningKeywords(TypedDict, total=False):
     document, for all others; or one text for all. If empty, nothing is prepended. Default: as `init_checkpoint`
     says."""
     eval_by: str
-    """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its
-    second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval` as for
-    run_reranker; auto: spearman or retrieval, whichever fits `loss`."""
+    """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own
+    text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval` as for run_reranker;
+    auto: spearman or retrieval, whichever fits `loss`."""
     layers: str | None
     """Encoder layers to pool, by name. Default: as `init_checkpoint` says, otherwise last."""
     pooling: Sequence[str] | str | None
@@ -292,7 +292,7 @@ class PretrainingKeywords(TypedDict, total=False):
     """Maximum number of masked tokens per sequence: that of the records, or for records without masks
     (create_pretraining_data `dynamic_masking`) the number to draw."""
     masked_lm_prob: float
-    """Share of the tokens of an example that is masked."""
+    """Fraction of the tokens of an example to mask."""
     masking: str
     """Unit that is masked as a whole. token: a token; whole_word: all tokens of a word; span: several consecutive
     words, as in SpanBERT; ngram: the same as in ALBERT; phrase: a phrase of `phrase_file`."""
@@ -308,7 +308,7 @@ class PretrainingKeywords(TypedDict, total=False):
     save_checkpoints_steps: int
     """Number of steps between checkpoints."""
     keep_checkpoints: int
-    """Number of most recent checkpoints to keep."""
+    """How many recent checkpoints to keep."""
     keep_optimizer: bool
     """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
     run has ended. Requires `input_file`."""
@@ -375,7 +375,7 @@ class PretrainingKeywords(TypedDict, total=False):
     vocab_file: str | os.PathLike[str] | None
     """Vocabulary file. Default: the one next to `init_checkpoint`, otherwise the one next to the records."""
     do_lower_case: bool | None
-    """Lowercase the text. Default: as the checkpoint says, otherwise true."""
+    """Lowercase the text. Default: the checkpoint's setting, otherwise true."""
     init_checkpoint: str | os.PathLike[str] | None
     """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
     checkpoint (.../bert_model.ckpt). May be a name on the Hugging Face Hub: organization/model. Cannot be combined
@@ -396,7 +396,7 @@ class PretrainingKeywords(TypedDict, total=False):
     and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
     whose sequences have its length."""
     recipe: str | None
-    """Recipe by name: sets the flags that are not given, and logs their values."""
+    """Recipe by name: sets flags you omit, and logs their values."""
     num_train_steps: int
     """Total number of training steps."""
     num_warmup_steps: int
@@ -414,8 +414,8 @@ class PretrainingKeywords(TypedDict, total=False):
     """Learning rate of the word embeddings, relative to that of all other weights. 0 freezes them, which makes
     steps faster."""
     average_weights: float
-    """Weight averaging: the result is a moving average of the weights, as old as their mean over this share of the
-    steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off."""
+    """Weight averaging: the result is a moving average of the weights, comparable to averaging the last FRACTION of
+    the steps, such as 0.1; training continues from the weights themselves. 0 turns it off."""
     objective: str
     """Pretraining objective. masked_lm: masked language modeling, also with the masks and sentences of albert,
     roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a small
@@ -445,7 +445,7 @@ class ExportKeywords(TypedDict, total=False):
     float16: for `export_for=gpu`. With `export_for=litert`, float16 and int8 apply to the weights."""
     export_for: str
     """Hardware that the model is exported for. portable: any. cpu: faster on CPUs; in bfloat16, which gains most,
-    the weights become constants of the graph and load more slowly. gpu: requests are computed in few shapes, so
+    the weights become constants of the graph and load more slowly. gpu: inputs are padded to a few fixed shapes, so
     that XLA can compile them. The others write another format instead of a SavedModel, which takes token ids.
     litert: a .tflite file for phones and small devices. onnx: for ONNX Runtime, with the extra onnx. openvino: for
     OpenVINO and its Model Server, with the extra openvino."""

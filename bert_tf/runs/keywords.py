@@ -1,25 +1,13 @@
 """Keyword arguments as settings: names, types and ranges are checked as on the command line."""
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 from bert_tf.checkpoints.hub_models import with_local_models
+from bert_tf.utils.flag_synonyms import suggest
 from bert_tf.utils.settings import Flag, Settings, allowed_values
-
-# What other libraries call some settings.
-_SYNONYMS = {
-    "lr": "learning_rate", "epochs": "num_train_epochs", "num_epochs": "num_train_epochs",
-    "batch_size": "train_batch_size", "per_device_train_batch_size": "train_batch_size",
-    "per_device_eval_batch_size": "eval_batch_size", "max_length": "max_seq_length", "model": "init_checkpoint",
-    "warmup_ratio": "warmup_proportion", "warmup_steps": "num_warmup_steps", "max_steps": "num_train_steps",
-    "weight_decay": "weight_decay_rate", "max_grad_norm": "clip_norm", "lr_scheduler_type": "schedule",
-    "early_stopping_patience": "early_stopping", "save_steps": "save_checkpoints_steps",
-    "save_total_limit": "keep_checkpoints", "label_smoothing_factor": "label_smoothing", "fp16": "precision",
-    "bf16": "precision", "train_dataset": "train", "eval_dataset": "eval", "optim": "optimizer",
-}  # fmt: skip
 
 
 def read_keywords(
@@ -58,9 +46,7 @@ def _without_aliases(function, flags, given):
 
 
 def _describe_unknown(function, name, known):
-    near = _SYNONYMS.get(name)
-    if near not in known:
-        near = next(iter(difflib.get_close_matches(name, known, 1)), None)
+    near = suggest(name, known)
     hint = f" Did you mean `{near}`?" if near else ""
     return f"{function}() has no argument `{name}`.{hint}"
 

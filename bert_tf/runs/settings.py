@@ -35,7 +35,7 @@ class ModelSettings:
     )
     do_lower_case: bool | None = option(
         None,
-        "Lowercase the text. Default: as the checkpoint says, otherwise true.",
+        "Lowercase the text. Default: the checkpoint's setting, otherwise true.",
         decides_result="train_examples",
     )
 
@@ -85,7 +85,7 @@ class FineTuningSettings(
     do_export: bool = option(False, "Export the trained model for TensorFlow Serving.", essential=True)
     export_dir: str | None = option(
         None,
-        "Model directory as a server expects it; the export becomes its next version. Default: export in "
+        "Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: export in "
         "--output_dir, or litert, onnx or openvino there with that value of --export_for.",
         group="Export", essential=True,
     )
@@ -191,7 +191,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     recipe: str | None = option(
         None,
-        "Recipe by name: sets the flags that are not given, and logs their values.",
+        "Recipe by name: sets flags you omit, and logs their values.",
         choices=tuple(RECIPES), essential=True,
     )
     num_train_steps: int = option(
@@ -233,8 +233,8 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     average_weights: float = option(
         0.0,
-        "Weight averaging: the result is a moving average of the weights, as old as their mean over this share of "
-        "the steps so far, such as 0.1; training continues from the weights themselves. 0 turns it off.",
+        "Weight averaging: the result is a moving average of the weights, comparable to averaging the last FRACTION of "
+        "the steps, such as 0.1; training continues from the weights themselves. 0 turns it off.",
         low=0, high=1, decides_result=True,
     )
     objective: str = option(

@@ -87,7 +87,7 @@ class Abstaining(FineTuningTask):
 def check_abstention(options: AbstentionOptions):
     """Raises ValueError if `fit_abstention` contradicts the other options."""
     if options.fit_abstention == 0:
-        raise ValueError("`fit_abstention` must be above 0 and at most 1. Received: 0; 0.95 means 19 out of 20.")
+        raise ValueError("`fit_abstention` must be above 0 and at most 1. Received: 0. Example: 0.95.")
     check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
 
 
@@ -113,7 +113,7 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     if threshold is None:
         best = int(np.argmax(curve.accuracy))
         logging.warning(
-            "No threshold reaches `fit_abstention=%g` on %s: the highest accuracy is %.1f %%, on the %s most confident "
+            "No threshold reaches `fit_abstention=%g` on %s: the highest accuracy is %.1f%%, on the %s most confident "
             "predictions. No threshold is stored, and predictions are not marked as confident. Use a smaller share, or "
             "train a better model.",
             *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
@@ -123,8 +123,8 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     n, rate = int(given.sum()), float(np.mean(right[given]))
     low, high = abstention.interval(rate, n)
     logging.info(
-            "%s: %s of %s predictions (%.1f %%) have a probability of %.4f or more; %.1f %% of them are correct (95 %% "
-            "interval %.1f to %.1f %%; %.1f %% without a threshold).",
+            "%s: %s of %s predictions (%.1f%%) have a probability of %.4f or more; %.1f%% of them are correct (95%% "
+            "interval %.1f to %.1f%%; %.1f%% without a threshold).",
         *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
         100 * np.mean(right),
     )  # fmt: skip

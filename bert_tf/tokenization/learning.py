@@ -1,7 +1,7 @@
 """Learns a WordPiece vocabulary from counted words, using the learner of tensorflow-text.
 
 The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the tokens that reach a count. It
-takes a threshold, not a vocabulary size: its own search ends anywhere within 5 % of the size and tries thresholds by
+takes a threshold, not a vocabulary size: its own search ends anywhere within 5% of the size and tries thresholds by
 bisection, most of them far off. Token counts roughly follow word counts, so the search here begins close to the goal
 and needs three or four tries.
 """

@@ -237,7 +237,7 @@ def _keys(units):
         for at in children[labels[children] == children ^ base].tolist():
             left -= 1
             if left < 0 or len(key) == _LONGEST_KEY:
-                raise ValueError("a trie without end")
+                raise ValueError("a cyclic trie")
             child, longer = at ^ int(offsets[at]), key + bytes([at ^ base])
             if leaf[at]:
                 yield longer, int(units[child]) & (1 << 31) - 1

@@ -13,7 +13,7 @@ class TokenizerSettings:
     GROUP: ClassVar[str] = "Model"
 
     vocab_file: str | None = option(None, "Vocabulary file. Default: the one next to the checkpoint.")
-    do_lower_case: bool | None = option(None, "Lowercase the text. Default: as the checkpoint says, otherwise true.")
+    do_lower_case: bool | None = option(None, "Lowercase the text. Default: the checkpoint's setting, otherwise true.")
     max_seq_length: int | None = option(
         None,
         "Maximum text length in tokens, including special tokens. Default: the number of positions of the model.",

@@ -11,7 +11,7 @@ def check_question_lengths(template: InputTemplate, max_seq_length: int, max_que
         raise ValueError(
             f"`max_seq_length` must be greater than `max_query_length` + {special}, for the question, "
             f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
-            f"{max_query_length}; raise the first or lower the second."
+            f"{max_query_length}; raise `max_seq_length` or lower `max_query_length`."
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(

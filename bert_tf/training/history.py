@@ -34,7 +34,7 @@ RETRAINED_FROM = "retrained_from"
 
 _PACKAGES = ("tensorflow", "keras", "numpy")
 _SECONDS = 0.5  # that a page takes to draw, at least
-_PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of the training
+_PAUSE = 1000  # times as long until the next one: pages cost less than 0.1% of the training
 
 
 class History:

@@ -29,7 +29,7 @@ def add_range_test(page: Page, test: RangeTest):
     with page.section("Learning-rate range test"):
         page.figure(None, draw, height=2.4, label="Learning-rate range test")
         page.text(
-            f"{len(test.losses)} steps from the initial weights, each at a higher learning rate; they were undone "
-            f"afterwards. The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the lowest "
+            f"{len(test.losses)} steps from the initial weights, each at a higher learning rate, then reverted. "
+            f"The edge is the last step whose smoothed loss is at most {RangeTest.RISE:g} times the lowest "
             f"one. The chosen learning rate is 1/{RangeTest.BELOW} of the one at the edge."
         )

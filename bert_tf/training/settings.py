@@ -154,7 +154,7 @@ class CheckpointSettings:
         group="Output", essential=True, requires=("do_train",),
     )
     save_checkpoints_steps: int = option(1000, "Number of steps between checkpoints.", low=1)
-    keep_checkpoints: int = option(5, "Number of most recent checkpoints to keep.", low=1)
+    keep_checkpoints: int = option(5, "How many recent checkpoints to keep.", low=1)
     keep_optimizer: bool = option(
         False,
         "Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the "
@@ -204,7 +204,7 @@ class FineTuningConfig:
     )
     warmup_proportion: float = option(
         0.1,
-        "Share of the training steps during which the learning rate warms up.",
+        "Fraction of the training steps used for warmup of the learning rate.",
         low=0, high=1, group="Training", essential=True, decides_result="num_warmup_steps",
     )
     freeze_layers: str = option(
@@ -215,8 +215,7 @@ class FineTuningConfig:
     )
     layerwise_lr_decay: float = option(
         1.0,
-        "Factor between the learning rates of a layer and of the layer above it. 1: all layers train at the same "
-        "learning rate.",
+        "Learning-rate multiplier per layer, from the top down. 1: all layers train at the same learning rate.",
         low=0, high=1, requires=("do_train",), decides_result="layer_rates",
     )
     unfreeze_epochs: float = option(

@@ -17,5 +17,5 @@ def list_names(names: list[str]) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Returns "84.6 %" of 0.846."""
-    return f"{100 * share:.{digits}f} %"
+    """Returns "84.6%" of 0.846."""
+    return f"{100 * share:.{digits}f}%"

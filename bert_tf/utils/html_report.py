@@ -1,7 +1,7 @@
 """Reports as one HTML file: tables and plots that open anywhere, without the network, by day and by night.
 
 page = Page("Training")
-page.table("Scores", [("accuracy", "84.6 %", "on dev.tsv")])
+page.table("Scores", [("accuracy", "84.6%", "on dev.tsv")])
 page.figure("Loss", lambda axes: axes.plot(losses))
 write_text("report.html", page.html())
 """

@@ -77,7 +77,7 @@ def naming(path: str):
 def guess_format(path: str, language: str = "en") -> str:
     """Guesses which of TEXT_FORMATS a file has, from its first 64 KiB.
 
-    "jsonl" by extension or if the first line is a JSON object; "sentences" where at least 70 % of the lines
+    "jsonl" by extension or if the first line is a JSON object; "sentences" where at least 70% of the lines
     are one sentence (by the rules of `language`) and end like one; otherwise "prose".
 
     Raises:
@@ -155,7 +155,7 @@ def _fault(path):
         return "binary: it contains NUL bytes"
     wrong = len(head) - len(head.decode("utf-8", "ignore").encode())
     if 10 * wrong > len(head):
-        return f"binary or another encoding: {100 * wrong // len(head)} % of it is not UTF-8; see iconv --list"
+        return f"binary or another encoding: {100 * wrong // len(head)}% of it is not UTF-8; see iconv --list"
     return None
 
 

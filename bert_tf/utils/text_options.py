@@ -29,7 +29,7 @@ class TextOptions:
         "Regular expression for lines of prose that start a document. Default: each file is one document.",
     )
     language: str = option("en", "Language of prose, as an ISO 639 code; decides where sentences end.")
-    drop_junk_lines: bool = option(False, "Skip lines that are hardly language: tables, addresses, markup.")
+    drop_junk_lines: bool = option(False, "Skip lines that are mostly not natural language: tables, addresses, markup.")
 
     def __post_init__(self):
         if not _LANGUAGE.fullmatch(self.language):

@@ -204,7 +204,7 @@ FAMILY_CASES = {
         PRESET_WEIGHTS, _h5(lambda f, h: _set(f, "layers", h.ExternalLink("/etc/passwd", "/"))), "a link to another"
     ),
     "links in a circle": (PRESET_WEIGHTS, _h5(_soft), "a link to another name"),
-    "groups in a circle": (PRESET_WEIGHTS, _h5(_circle), "groups in a circle"),
+    "cyclic groups": (PRESET_WEIGHTS, _h5(_circle), "cyclic groups"),
     "an array of another file": (PRESET_WEIGHTS, _h5(_virtual), "in chunks, which Keras does not write"),
     "an array in another file": (
         PRESET_WEIGHTS,

@@ -33,10 +33,10 @@ def test_the_embedding_tables_are_as_large_as_published():
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("bert-base-uncased", ["https://huggingface.co/google-bert/bert-base-uncased", "30522 tokens", "12 layers"]),
-        ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
-        ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
-        ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),
+        ("bert-base-uncased", ["checkpoint: pass google-bert/bert-base-uncased@main to download it, or the path"]),
+        ("allenai/scibert_scivocab_uncased", ["pass allenai/scibert_scivocab_uncased@main to download"]),
+        ("uncased_L-24_H-1024_A-16", ["pass google-bert/bert-large-uncased@main to download"]),
+        ("emilyalsentzer/Bio_ClinicalBERT", ["@main with `do_lower_case=false` to download"]),
         ("somebody/some-model", ["If 'somebody/some-model' is a model on", "pass somebody/some-model@main to"]),
         ("some-model", ["If 'some-model' is a model on huggingface.co, pass its full name, organization/some-model"]),
     ],

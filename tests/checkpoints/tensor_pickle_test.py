@@ -29,7 +29,7 @@ def test_what_python_2_wrote():
     [
         (b"\x80\x02.", "takes more from its stack"),
         (b"t.", "without a mark"),
-        (b"h\x07.", "recalls what it never stored, number 7"),
+        (b"h\x07.", "reads an undefined memo entry, number 7"),
         (b"K\x01K\x02a.", "a int in place of a list"),
         (b"}](K\x01es.", "takes more from its stack|not text or integers"),
         (b"}(K\x01u.", "not text or integers"),

@@ -150,7 +150,7 @@ def test_clean_files_have_no_finding(results):
     result = results["clean"]
     assert result["status"] == 0 and _kinds(result["log"]) == set()
     assert "train.tsv (train): 40 examples\n  2 labels: " in result["log"]
-    assert re.search(r"  lengths: median \d+, 95 % up to \d+, maximum 16; --max_seq_length=16\n", result["log"])
+    assert re.search(r"  lengths: median \d+, 95% up to \d+, maximum 16; --max_seq_length=16\n", result["log"])
     assert result["log"].rstrip().endswith("Warnings: 0. Notes: 0.")
     assert results["clean and strict"]["status"] == 0
 
@@ -190,7 +190,7 @@ def test_other_tasks(results):
     assert "data[0].paragraphs[0].qas[1] (id '1')" in results["questions"]["log"]
     assert _kinds(results["tags"]["log"]) == {
         ("label_spellings", True), ("duplicates", True), ("contradictions", True), ("overlap", True)}  # fmt: skip
-    assert "6 of 7 examples (86 %) have the same text as another one, but a different tags: " in results["tags"]["log"]
+    assert "6 of 7 examples (86%) have the same text as another one, but a different tags: " in results["tags"]["log"]
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {
@@ -221,10 +221,10 @@ def test_rows_without_a_label_are_found_all_at_once(results):
     kinds = {("empty_labels", True), ("empty_texts", True), ("rare_labels", True), ("label_spellings", True)}
     assert _kinds(log) == kinds and "and true and yes are 1: '1' 21 and 'yes' 1" in log
     assert "no_labels.tsv (train): 41 examples" in log
-    assert "2 of 43 rows (4.7 %) have an empty label; training will not start (line 2, line 43); " in log
+    assert "2 of 43 rows (4.7%) have an empty label; training will not start (line 2, line 43); " in log
     log = results["no scores"]["log"]
     assert _kinds(log) == {("empty_labels", True), ("bad_labels", True)}
-    assert "1 of 43 rows (2.3 %) has a label that cannot be read, such as 'yes'; training" in log
+    assert "1 of 43 rows (2.3%) has a label that cannot be read, such as 'yes'; training" in log
     assert _kinds(results["pairs without scores"]["log"]) == {("empty_labels", True)}
 
 
@@ -232,8 +232,8 @@ def test_rows_without_a_text_are_found_all_at_once(results):
     log = results["no texts"]["log"]
     assert _kinds(log) == {("missing_texts", True), ("bad_texts", True)}
     assert "no_texts.jsonl (train): 40 examples" in log
-    assert "3 of 44 rows (6.8 %) have no text; training will not start (line 1, line 42, line 44);" in log
-    assert "1 of 44 rows (2.3 %) has a text that cannot be read, such as 7; training" in log
+    assert "3 of 44 rows (6.8%) have no text; training will not start (line 1, line 42, line 44);" in log
+    assert "1 of 44 rows (2.3%) has a text that cannot be read, such as 7; training" in log
     log = results["no third texts"]["log"]
     assert _kinds(log) == {("missing_texts", True)}
     assert re.search(r"2 of \d+ rows \(\d+ %\) have no text; .* \(line 2, line 4\); fill them in", log)

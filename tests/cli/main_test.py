@@ -119,6 +119,7 @@ def read(*words):
         (["tune", "run_classifier", "--task_name=mrpc"],
          "Unknown flag --task_name. Flags of the tuned command go after `--`."),
         (["run_classifier", "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate?"),
+        (["train", "classifier", "--lr=1"], "Unknown flag --lr. Did you mean --learning_rate?"),
         (["train", "classifier", "--output_dir=a", "--schedule=cosin"], "--schedule must be one of linear, polynomial, "
          "cosine, trapezoid; got cosin. Did you mean cosine?"),
         (["run_squad", "--output_dir"], "--output_dir requires a value: --output_dir=..."),

@@ -6,10 +6,10 @@ from bert_tf.cli import main
 
 SHOWN = """\
              train.csv    eval.csv
-requested         80 %        20 %
-rows       10 (83.3 %)  2 (16.7 %)
-  good      6 (60.0 %)  1 (50.0 %)
-  bad       4 (40.0 %)  1 (50.0 %)
+requested         80%        20%
+rows       10 (83.3%)  2 (16.7%)
+  good      6 (60.0%)  1 (50.0%)
+  bad       4 (40.0%)  1 (50.0%)
 Groups of identical texts: 1, with 2 rows; each is in one file.
 Groups by text and user: 6, the largest with 2 rows.
 """

@@ -179,7 +179,7 @@ def test_finds_empty_texts(tmp_path):
     rows = [HEADER, *ROWS[:20], ("", "card"), *ROWS[20:], (" \u3000 ", "limit")]
     found = kinds(sample(write(tmp_path / "a.tsv", rows)))
     assert found["empty_texts"].places == ("line 22", "line 43") and found["empty_texts"].is_warning
-    assert "2 of 42 examples (4.8 %) have an empty text_a (" in str(found["empty_texts"])
+    assert "2 of 42 examples (4.8%) have an empty text_a (" in str(found["empty_texts"])
 
 
 def test_pairs_have_two_texts_that_may_be_empty(tmp_path):
@@ -221,7 +221,7 @@ def test_texts_to_train_and_to_score_on(tmp_path):
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, (ROWS[7][0].upper(), "limit"), *ROWS[30:]]))
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.path, found.places) == ("overlap", dev.path, ("line 2",)) and found.is_warning
-    assert f"1 of 11 examples (9.1 %) is also in {train.path}" in str(found)
+    assert f"1 of 11 examples (9.1%) is also in {train.path}" in str(found)
 
 
 def test_labels_that_training_does_not_have(tmp_path):
@@ -308,7 +308,7 @@ def test_letters_that_were_encoded_twice(tmp_path):
     damaged = "où est l’été".encode().decode("cp1252")
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (damaged, "card")]))).values()
     assert (found.kind, found.places, found.is_warning) == ("damaged_letters", ("line 42",), True)
-    assert "1 of 42 lines (2.4 %)" in str(found)
+    assert "1 of 42 lines (2.4%)" in str(found)
     found = kinds(sample(write(tmp_path / "b.tsv", [HEADER, *ROWS, ("São ÂNGELA, NÃO “é” à Â", "card")])))
     assert not found
 
@@ -337,7 +337,7 @@ def test_texts_of_unknown_tokens_are_warned_of_where_such_tokens_are_few():
     (note,), (warning,) = check_unknown_tokens(samples, few), check_unknown_tokens(samples, some)
     assert not note.is_warning and warning.is_warning
     assert warning.what == (
-        "60 of 100,000 tokens (0.06 %) are not in the vocabulary of the model; 12 of 1,000 texts (1.2 %) consist "
+        "60 of 100,000 tokens (0.06%) are not in the vocabulary of the model; 12 of 1,000 texts (1.2%) consist "
         "mostly of such tokens"
     )
 

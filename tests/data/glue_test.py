@@ -187,7 +187,7 @@ def test_files_that_are_not_as_they_should_be_name_line_and_remedy(tmp_path, cas
 @real_files
 def test_mrpc_has_its_majority_class_and_its_stray_quotes():
     dev = glue.read_split(os.path.join(GLUE, "MRPC"), "mrpc", "dev")
-    assert dev.labels.count("1") == 279  # 68.4 %, the well-known majority baseline
+    assert dev.labels.count("1") == 279  # 68.4%, the well-known majority baseline
     assert dev.text_b[0].startswith('" The foodservice pie business')
 
 

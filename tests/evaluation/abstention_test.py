@@ -52,7 +52,7 @@ def test_the_table_ends_with_all_predictions():
     page, sure = Page("p"), np.arange(400, 0, -1) / 400  # more of them than there are percents
     add_abstention(page, RiskCoverageCurve.of(sure, sure > 0.25), None, 0.9)
     last = page.fragment().rpartition("<tr>")[2]
-    assert all(f">{cell}</t" in last for cell in ("100.0 %", "75.0 %", "0.0025"))
+    assert all(f">{cell}</t" in last for cell in ("100.0%", "75.0%", "0.0025"))
 
 
 def test_wilson_s_interval():

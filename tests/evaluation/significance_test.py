@@ -8,7 +8,7 @@ from bert_tf.evaluation.significance import paired_bootstrap
 
 
 def _classes(n, classes, seed=0):
-    """Returns labels, and two systems that are right in some 70 % and 60 %."""
+    """Returns labels, and two systems that are right in some 70% and 60%."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, n)
     return labels, *(np.where(rng.random(n) < share, labels, rng.integers(0, classes, n)) for share in (0.7, 0.6))

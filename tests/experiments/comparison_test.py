@@ -314,7 +314,7 @@ def test_lines_and_page_show_scores_and_changed_examples(tmp_path):
     found = compare_runs(one, other, samples=200)
     text = list(comparison_lines(found, one, other, most=1))
     assert text[:2] == [f"A: {one}", f"B: {other}"]
-    assert any(line.startswith("  accuracy: A 25.00, B 100.00: +75.00 (95 % interval +") for line in text)
+    assert any(line.startswith("  accuracy: A 25.00, B 100.00: +75.00 (95% interval +") for line in text)
     assert "    0\tb -> a\ttext 0" in text and "    and 2 more" in text
     html = build_comparison_page(found, one, other, most=10)
     assert "Wrong in A, correct in B: 3" in html and "text 1" in html

@@ -98,10 +98,10 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| exported for | cpu |",
         "- no\\|t\n- &lt;b>good&lt;/b>",
         "| started from | minilm/model.safetensors |",
-        "train | train.tsv, 6,920 rows, 12.5 % of the texts are truncated, 0.4 % of the tokens are unknown, "
-        "2.0 % of the texts consist mostly of unknown tokens |",
-        "- In train.tsv, 12.5 % of the texts are truncated.\n",
-        "- In train.tsv, 2.0 % of the texts consist mostly of unknown tokens.\n",
+        "train | train.tsv, 6,920 rows, 12.5% of the texts are truncated, 0.4% of the tokens are unknown, "
+        "2.0% of the texts consist mostly of unknown tokens |",
+        "- In train.tsv, 12.5% of the texts are truncated.\n",
+        "- In train.tsv, 2.0% of the texts consist mostly of unknown tokens.\n",
         "--learning_rate=3e-05\n--train_file=/data/train.tsv",
         "| eval_accuracy | 0.9375 |",
         "## Scores\n\n### dev.tsv, 872 rows\n\n",

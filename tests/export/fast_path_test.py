@@ -181,7 +181,7 @@ def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
         ask = functools.partial(run_predict, served, signature, texts, ["probabilities"])
         for _ in range(served.fast_path.size):
             taken.enter_context(served.fast_turns.turn(INTERNAL))
-        with pytest.raises(ServingError, match="The caller is gone"):
+        with pytest.raises(ServingError, match="The client disconnected"):
             ask(call=RequestContext(is_gone=lambda: True))
         with futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(ask)

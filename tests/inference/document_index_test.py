@@ -144,7 +144,7 @@ def test_lone_surrogates_are_dropped(changed):
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
-    with pytest.raises(ValueError, match="`top_k` must be a whole number from 1 up. Received: 0"):
+    with pytest.raises(ValueError, match="`top_k` must be a positive integer. Received: 0"):
         changed.search(["a"], top_k=0)
     before = changed.search(["a film"])
     files = sorted(map(str, os.walk(changed.directory)))

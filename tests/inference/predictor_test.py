@@ -81,8 +81,8 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
     predictor(["film " * 100, "film"])
     predictor(["film " * 100, "zebra " * 200], batch_size=1)
     assert [record.getMessage().partition(": ")[2].partition(". ")[0] for record in caplog.records] == [
-        "2 of 13 texts (15.4 %) are truncated; 1 of 248 tokens (0.4 %) are unknown", "4 of 15 texts (26.7 %) are "
-        "truncated; 201 of 548 tokens (36.7 %) are unknown; 1 of 15 texts (6.7 %) consists mostly of unknown tokens",
+        "2 of 13 texts (15.4%) are truncated; 1 of 248 tokens (0.4%) are unknown", "4 of 15 texts (26.7%) are "
+        "truncated; 201 of 548 tokens (36.7%) are unknown; 1 of 15 texts (6.7%) consists mostly of unknown tokens",
     ]  # fmt: skip
     version = types.SimpleNamespace(
         name="counted", model=SavedModel(folder), batched=None, fast_path=None, scheduler=Scheduler()
@@ -278,7 +278,7 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "gliner" / "gliner_config.json").write_text("{}", encoding="utf-8")
     for call, message in [
-        (lambda: classify("a", batch_size=0), "`batch_size` must be a whole number from 1 up. Received: 0."),
+        (lambda: classify("a", batch_size=0), "`batch_size` must be a positive integer. Received: 0."),
         (lambda: classify("a", batch_size="8"), "`batch_size` must be a whole number"),
         (lambda: bert_tf.Predictor(tmp_path / "none"), "Checkpoint not found: there is no directory"),
         (lambda: bert_tf.Predictor("bert-base-uncased"), "is the name of a published checkpoint"),

@@ -114,7 +114,7 @@ def test_the_route_of_a_server_reranks(export, index, expected):
         status, found = post(server, {"queries": ["a"] * 11, "rerank_top_k": 8})  # which the default of top_k follows
         assert status == 200 and [len(hits) for hits in found["results"]] == [8] * 11
         assert post(server, {"queries": ["a"], "rerank_top_k": 0})[1] == (
-            "'rerank_top_k' must be a whole number from 1 up"
+            "'rerank_top_k' must be a positive integer"
         )
         assert post(server, {"queries": ["a"], "rerank_top_k": 5, "top_k": 10}) == (
             400, "'rerank_top_k' must be at least 'top_k' (10); it is 5"

@@ -124,7 +124,7 @@ REFUSED = [
     ({"queries": []}, 400, "'queries' must be a list"),
     ({"queries": ["a", ""]}, 400, "'queries' must be a list"),
     ({"queries": ["a", 1]}, 400, "'queries' must be a list"),
-    ({"queries": ["a"], "top_k": 0}, 400, "'top_k' must be a whole number from 1 up"),
+    ({"queries": ["a"], "top_k": 0}, 400, "'top_k' must be a positive integer"),
     ({"queries": ["a"], "top_k": True}, 400, "'top_k' must be"),
     ({"queries": ["a"], "top_k": 2.5}, 400, "'top_k' must be"),
     ({"queries": ["a"], "top_k": 10_001}, 400, "A request may ask for at most 10000 documents"),
@@ -152,7 +152,7 @@ def test_no_model_reads_for_a_caller_that_is_gone(part, index, monkeypatch):
     service, gone = SearchService(index.directory), []
     monkeypatch.setattr(service, part, lambda *_: pytest.fail("read for nobody"))
     monkeypatch.setattr(SearchIndex, "search", lambda *_: gone.append(True) or [])  # it leaves during the search
-    with pytest.raises(ServingError, match="The caller is gone"):
+    with pytest.raises(ServingError, match="The client disconnected"):
         service({"queries": ["music"]}, RequestContext(is_gone=lambda: bool(gone)))
 
 

@@ -143,6 +143,21 @@ def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned,
     assert [args[3].split("`")[1] for args in found] == ["prompts", "prompt_name"] * warned
 
 
+def test_a_call_may_choose_a_prompt_and_similarities_are_cosines(plain, tmp_path):
+    prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
+    path = changed(plain, tmp_path, config_sentence_transformers=prompts)
+    encoder = SentenceEncoder(path)
+    documents, queries = encoder.encode(TEXTS), encoder.encode(TEXTS[:2], prompt_name="query")
+    np.testing.assert_array_equal(documents, encoder(TEXTS))
+    np.testing.assert_array_equal(queries, SentenceEncoder(path, prompt_name="query")(TEXTS[:2]))
+    expected = normalized(queries) @ normalized(documents).T
+    np.testing.assert_allclose(encoder.similarity(queries, documents), expected, atol=1e-6)
+    with pytest.raises(ValueError, match=r"must have \d+ columns, the width of this encoder; got 3 and \d+"):
+        encoder.similarity(queries[:, :3], documents)
+    with pytest.raises(ValueError, match="one of the model's prompts: query, document. Got 'passage'"):
+        encoder.encode(TEXTS, prompt_name="passage")
+
+
 def test_prompts_stand_before_every_text(plain, bert, tmp_path):
     prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
     path = changed(plain, tmp_path, config_sentence_transformers=prompts)

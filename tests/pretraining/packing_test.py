@@ -9,7 +9,7 @@ _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
 def _rows(lengths, width, rng=None, predictions=None, most=20, padding=0):
-    """Random examples of these lengths; predictions: how many each has, 15 % of its length if None."""
+    """Random examples of these lengths; predictions: how many each has, 15% of its length if None."""
     rng = rng or np.random.default_rng(0)
     lengths = np.asarray(lengths)
     n, column = len(lengths), np.arange(width)
@@ -122,7 +122,7 @@ def test_the_same_examples_come_out_within_the_limits(width, most, sentences):
 
 @pytest.mark.slow
 def test_nearly_no_room_is_lost():
-    """Within 1 % of the least number of rows there can be; 512 tokens with few examples in a row are bound by these."""
+    """Within 1% of the least number of rows there can be; 512 tokens with few examples in a row are bound by these."""
     lengths = _texts(20000)
     rows = len(pack_examples(_rows(lengths, 128), 20, 64)["input_ids"])
     assert rows <= 1.01 * np.ceil(lengths.sum() / 128)

@@ -170,7 +170,7 @@ def test_a_config_whose_caller_has_left_changes_nothing(registry, folder, slow):
     gone.set()
     go_on.set()
     thread.join(60)
-    assert failures == [(grpc.StatusCode.CANCELLED, "The caller is gone")]
+    assert failures == [(grpc.StatusCode.CANCELLED, "The client disconnected")]
     assert serves(registry) == {"films": [4]}
 
 

@@ -98,7 +98,7 @@ def test_words_by_keyboard(films):
     for (style, _), (_, number) in zip(seen["styles"], seen["words"], strict=True):
         assert float(number) == 0 or style == ("dotted" if number.startswith("-") else "solid")
     assert seen["select"][0] == answer["target"][0].decode() and sorted(seen["select"]) == ["bad", "good"]
-    assert seen["cells"][0] == f"{answer['score'][0]:.3f}" and seen["cells"][3] == f"{100 * answer['gap'][0]:.1f} %"
+    assert seen["cells"][0] == f"{answer['score'][0]:.3f}" and seen["cells"][3] == f"{100 * answer['gap'][0]:.1f}%"
     assert seen["first"] == "😀" and seen["focus"] == seen["words"][-2][0]
     assert seen["told"].startswith(f"“{seen['focus']}” contributes") and "Its tokens:" in seen["told"]
     assert seen["link"].endswith("&send&explain") and min(seen["light"], seen["dark"]) >= 4.5

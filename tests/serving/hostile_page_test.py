@@ -248,5 +248,5 @@ def test_the_page_asks_its_own_server(film_path, asked):
     with serve_quickly(film_path, ui=True) as server:
         for host in ("localhost", "127.0.0.1"):
             shown = asyncio.run(look(f"http://{host}:{server.rest_port}/#model=film&text=a%20fine%20film&send"))
-            assert "good, 75.0 %" in shown[0]
+            assert "good, 75.0%" in shown[0]
     assert len(asked) == 2

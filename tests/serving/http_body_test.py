@@ -75,7 +75,7 @@ def test_a_damaged_or_too_large_gzip_is_refused(body, status, words):
 
 @pytest.mark.parametrize(("call", "words"), [
     (RequestContext(deadline=0.0), "The deadline passed"),
-    (RequestContext(is_gone=lambda: True), "The caller is gone"),
+    (RequestContext(is_gone=lambda: True), "The client disconnected"),
 ])  # fmt: skip
 def test_nothing_is_unpacked_for_nobody(call, words):
     with pytest.raises(ServingError, match=words):
@@ -84,7 +84,7 @@ def test_nothing_is_unpacked_for_nobody(call, words):
 
 def test_who_leaves_while_it_is_unpacked_ends_it():
     answers = iter([False, False, True])
-    with pytest.raises(ServingError, match="The caller is gone"):
+    with pytest.raises(ServingError, match="The client disconnected"):
         gunzip(gzip.compress(bytes(3 * MIB)), RequestContext(is_gone=lambda: next(answers)), held(Limits()))
 
 

@@ -258,8 +258,8 @@ def test_labels_have_bars_and_nothing_becomes_markup(ask, stub):
         "signature_name": "serving_default",
         "instances": [{"text": "A <script>fine</script> film & more."}],
     }
-    assert dom.ids["summary"] == "<i>good</i>, 98.0 %" and not dom.ids["error"]
-    assert dom.rows == [["<i>good</i>", "", "98.0 %"], ["bad", "", "2.0 %"]]
+    assert dom.ids["summary"] == "<i>good</i>, 98.0%" and not dom.ids["error"]
+    assert dom.rows == [["<i>good</i>", "", "98.0%"], ["bad", "", "2.0%"]]
     assert dom.tags.count("script") == 1 and "i" not in dom.tags
 
 
@@ -290,7 +290,7 @@ def test_an_example_is_predicted_with_a_click(stub):
 
     shown, code, errors = asyncio.run(work())
     text = "A dull and lifeless film with a plot that makes no sense at all."
-    assert shown == "<i>good</i>, 98.0 %" and not errors
+    assert shown == "<i>good</i>, 98.0%" and not errors
     assert stub.asked[-1]["instances"] == [{"text": text}] and text in code
 
 
@@ -310,7 +310,7 @@ def test_entities_are_marked_with_their_types(ask):
     dom = ask(model="names", text=SPY)
     assert dom.marks == ["<b>Emma</b>WORK", "𝒥ane AustenPER"]
     assert dom.ids["summary"] == "2 entities: PER, WORK"
-    assert dom.rows == [["<b>Emma</b>", "WORK", "90.0 %"], ["𝒥ane Austen", "PER", "80.0 %"]]
+    assert dom.rows == [["<b>Emma</b>", "WORK", "90.0%"], ["𝒥ane Austen", "PER", "80.0%"]]
 
 
 @needs_browser
@@ -322,7 +322,7 @@ def test_choices_have_a_field_and_a_bar_each(ask, stub):
         {"context": "She opens the door.", "choices": ["She walks in.", "She shuts it."]}
     ]
     assert dom.ids["summary"] == "She shuts it."
-    assert dom.rows == [["She walks in.", "", "25.0 %"], ["She shuts it.", "", "75.0 %"]]
+    assert dom.rows == [["She walks in.", "", "25.0%"], ["She shuts it.", "", "75.0%"]]
 
 
 @needs_browser
@@ -349,7 +349,7 @@ def test_texts_are_compared_by_their_vectors(ask, stub):
     ("model", "summary"),
     [
         ("stars", "Score 3.500"), ("genres", "art, war"), ("plain", "No label is predicted."),
-        ("blanks", "cat, 50.0 %"), ("odd", "The model responded."),
+        ("blanks", "cat, 50.0%"), ("odd", "The model responded."),
     ],
 )  # fmt: skip
 def test_other_answers(ask, model, summary):
@@ -380,9 +380,9 @@ def test_the_page_shows_the_error_of_a_refused_request(ask):
 @pytest.mark.slow
 def test_the_page_asks_the_server_itself(shown):
     dom = browse(shown, model="film", text="a fine film")
-    assert dom.ids["summary"] == "good, 75.0 %" and dom.ids["signature"] == "serving_defaultechopair"
+    assert dom.ids["summary"] == "good, 75.0%" and dom.ids["signature"] == "serving_defaultechopair"
     dom = browse(shown, model="film", signature="pair", text_a="a dull", text_b="film")
-    assert dom.fields == ["text_a", "text_b"] and dom.ids["summary"] == "bad, 75.0 %"
+    assert dom.fields == ["text_a", "text_b"] and dom.ids["summary"] == "bad, 75.0%"
 
 
 @needs_browser

@@ -202,7 +202,7 @@ def test_parts_are_put_together_again():
 def test_a_request_that_nobody_waits_for_ends_between_two_parts():
     model = Model()
     gone = RequestContext(is_gone=lambda: len(model.asked) >= 2)
-    with pytest.raises(ServingError, match="The caller is gone"):
+    with pytest.raises(ServingError, match="The client disconnected"):
         direct(model, Scheduler())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
     assert model.asked == [8, 8]
 

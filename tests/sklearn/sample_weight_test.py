@@ -100,7 +100,7 @@ def test_balanced_classes_count_weights():
         ([1.0], r"`sample_weight` must be 2 numbers, one per example. Received an array of shape \(1,\)"),
         ([[1.0], [1.0]], r"Received an array of shape \(2, 1\)"),
         (1.0, r"Received an array of shape \(\)"),
-        ([1, -1], "`sample_weight` must be finite numbers from 0 up. Received -1.0 for example 1"),
+        ([1, -1], "`sample_weight` must be finite, non-negative numbers. Received -1.0 for example 1"),
         ([np.nan, 1], "Received nan for example 0; correct it, or pass 0"),
         ([1, np.inf], "Received inf for example 1"),
         (["a", "b"], "`sample_weight` must be numbers"),

@@ -42,7 +42,7 @@ def test_a_threshold_is_fitted_reported_and_kept(tmp_path, caplog):
     assert found["coverage"] == found["coverage_other"] == 0.8
     assert task.fitted_metrics() == {"abstention_threshold", "coverage", "selective_accuracy"}
     assert found["selective_accuracy"] == 0.75 and found["abstention_threshold"] == pytest.approx(threshold)
-    assert "4 of 5 predictions (80.0 %)" in caplog.text and "Only 4 predictions" in caplog.text
+    assert "4 of 5 predictions (80.0%)" in caplog.text and "Only 4 predictions" in caplog.text
     save_task(str(tmp_path), TrainedTask(task, ("text",), 16))
     assert json.loads((tmp_path / "task.json").read_text())["abstention"]["share"] == 0.75
     again = read_task(str(tmp_path), tiny.config()).task

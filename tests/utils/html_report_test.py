@@ -56,7 +56,7 @@ def _page():
     page.figure(f"figure {_NASTY}", _bars)
     page.figure("again", _bars, height=1.5)
     with page.section(f"section {_NASTY}", is_open=False):
-        rows = [(f"row {_NASTY}", BarCell(3, 0.5), "1.5 %"), ("long", Shade(4, 2.0), f"{'word ' * 60}end {_NASTY}")]
+        rows = [(f"row {_NASTY}", BarCell(3, 0.5), "1.5%"), ("long", Shade(4, 2.0), f"{'word ' * 60}end {_NASTY}")]
         page.table(None, rows, (f"column {_NASTY}", "bar", "text"))
     page.heading(f"heading {_NASTY}")
     return page.html()
@@ -95,7 +95,7 @@ def test_cards_a_metric_a_warning_and_a_matrix():
     reader = _Reader(text)
     for kind in ("card", "name", "interval", "warning", "a"):
         assert f"{kind} {_NASTY}" in reader.texts
-    assert [cell for cell in reader.texts if cell.endswith("%")] == ["75.0 %", "25.0 %", "0.0 %", "100.0 %"]
+    assert [cell for cell in reader.texts if cell.endswith("%")] == ["75.0%", "25.0%", "0.0%", "100.0%"]
     assert "<nav" not in text and text.count('<div class="cards">') == 1 and "<small>4</small>" in text
 
 

@@ -1,4 +1,4 @@
-"""Lines that are hardly language, and short and foreign ones that are."""
+"""Lines that are mostly not natural language, and short and foreign ones that are."""
 
 import pytest
 

@@ -85,7 +85,7 @@ def test_a_pattern_without_files_is_named(folder, pattern, why):
 
 BROKEN = {
     "nul.txt": (b"text\0text", "binary: it contains NUL bytes"),
-    "latin.txt": ("é".encode("latin-1") * 30 + b"a" * 70, "30 % of it is not UTF-8"),
+    "latin.txt": ("é".encode("latin-1") * 30 + b"a" * 70, "30% of it is not UTF-8"),
     "utf16.txt": (codecs.BOM_UTF16_LE + "text".encode("utf-16-le"), "iconv -f UTF-16"),
     "packed.txt": (gzip.compress(b"text"), "compressed: append .gz to its name"),
     "squeezed.txt": (zstd(b"text"), "compressed: append .zst to its name"),

@@ -196,7 +196,8 @@ def _fill(made, model):
     if differing := sorted({*names.unknown, *(names.known.keys() ^ model.arrays.keys())}):
         raise ValueError(
             f"The weights do not match those of KerasHub's {type(made).__name__}: "
-            f"{', '.join(differing[:5])} are on one side only. Use another task."
+            f"{', '.join(differing[:5])} exist in only one of the two models. "
+            "Choose the task that the model was trained for."
         )
     for path, array in model.arrays.items():
         theirs = weight_mapping.transform(path).to_theirs(np.asarray(array), config.num_attention_heads)

@@ -85,7 +85,7 @@ class MultiLabelReport(ErrorReport):
         self._show_thresholds(page)
         rows = [precision_at_recall(*pair) for pair in zip(self.gold.T, self.probabilities.T, strict=True)]
         rows = [(name, percent(rate), f"{cut:.4f}") for name, (rate, cut) in zip(self.labels, rows, strict=True)]
-        with page.section("Precision at 90 % recall by label"):
+        with page.section("Precision at 90% recall by label"):
             page.table(None, rows, ("label", "precision", "threshold"))
         remark = f" Each example has {len(self.labels)} decisions, one for each label."
         sections.add_calibration(page, self.confidence.ravel(), right.ravel(), "decisions", remark)

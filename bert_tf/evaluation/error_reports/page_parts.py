@@ -39,7 +39,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
         if main := _main_metric(first, scores):
             metric, value = main.removeprefix("eval_"), rest.pop(main)
             interval = first.interval(metric) if first.is_of(metric, value) else None
-            remark = "95 % confidence interval {:.4g} to {:.4g}".format(*interval) if interval else ""
+            remark = "95% confidence interval {:.4g} to {:.4g}".format(*interval) if interval else ""
             page.metric(_title(main), f"{value:.4g}", remark)
         page.table(None, [(_title(name), f"{value:.4g}") for name, value in rest.items()])
         notes = {}

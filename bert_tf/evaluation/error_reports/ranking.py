@@ -42,7 +42,7 @@ class RetrievalReport(ErrorReport):
     def show(self, page: Page):
         wrong = self.ranks > 1
         chosen, columns = self.worst(wrong, sections.MOST), {"rank": [f"{rank:,}" for rank in self.ranks]}
-        note = f"For {int(wrong.sum()):,} of {len(wrong):,} texts another one is ranked before the {self.match}."
+        note = f"For {int(wrong.sum()):,} of {len(wrong):,} texts, a wrong text ranks above the {self.match}."
         sections.add_examples(page, "Lowest-ranked matches", self, chosen, columns, note)
         first, mean = {f"{self.match} ranked first": self.ranks == 1}, {"mean rank": self.ranks}
         sections.add_means_by_length(page, self.examples, first, mean)

@@ -52,11 +52,11 @@ def _ratio(part, whole):
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 
-NORMAL_QUANTILE = 1.959964  # of the normal distribution, for intervals of 95 %
+NORMAL_QUANTILE = 1.959964  # of the normal distribution, for intervals of 95%
 
 
 def ratio_interval(part: np.ndarray, whole: np.ndarray | float = 1.0) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of sum(part) / sum(whole) over n drawn examples, by linearization.
+    """Returns the 95% confidence interval of sum(part) / sum(whole) over n drawn examples, by linearization.
 
     Args:
         part: float [n].

@@ -95,7 +95,7 @@ def add_confused_pairs(page: Page, noun: str, names: Sequence[str], matrix: np.n
     totals = np.maximum(matrix.sum(1), 1)
     rows = [(names[a], names[b], int(wrong[a, b]), percent(wrong[a, b] / totals[a])) for a, b in pairs]
     with page.section("Most frequent confusions"):
-        page.table(None, rows, (f"true {noun}", f"predicted {noun}", "count", "share of the true"))
+        page.table(None, rows, (f"true {noun}", f"predicted {noun}", "count", "% of true label"))
 
 
 def _as_figure(page, noun, names, matrix):

@@ -74,7 +74,7 @@ def label(rows: Iterable[tuple[float, str]]) -> list[Example]:
 
 
 def split_ratings(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """Shuffles with a fixed seed and returns (80 % to train on, 20 % held out); always the same for the same input."""
+    """Shuffles with a fixed seed and returns (80% to train on, 20% held out); always the same for the same input."""
     shuffled = list(examples)
     random.Random(SHUFFLE_SEED).shuffle(shuffled)
     cut = round(TRAIN_SHARE * len(shuffled))

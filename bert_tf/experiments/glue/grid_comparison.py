@@ -38,13 +38,13 @@ class MetricComparison:
         c = self.comparison
         return (
             f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} here, {100 * c.b:.2f} there: "
-            f"{100 * c.difference:+.2f} (95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
+            f"{100 * c.difference:+.2f} (95% interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
         )
 
     def row(self) -> tuple[str, str, str]:
         """Returns what the page shows: a name, the difference, and how sure it is."""
         c = self.comparison
-        interval = f"95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
+        interval = f"95% interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
         name = f"{self.what}: {self.metric.removeprefix('eval_')}"
         return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {self.there}"
 

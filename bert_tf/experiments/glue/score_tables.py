@@ -97,7 +97,7 @@ def _parse_value(path, name, key, value):
 def _parse_metrics(path, name, metrics):
     if not isinstance(metrics, list) or not metrics or any(metric not in METRICS for metric in metrics):
         raise ValueError(
-            f"{path}: metrics of a table must be a list of some of {', '.join(METRICS)}. Received of {name!r}: "
-            f"{metrics!r:.100}; correct it."
+            f"{path}: metrics of a table must be a list of some of {', '.join(METRICS)}. {name!r} has "
+            f"{metrics!r:.100}."
         )
     return tuple(metrics)

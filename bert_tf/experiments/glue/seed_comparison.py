@@ -34,7 +34,7 @@ class ComparedSeeds:
         c, (ours, theirs) = self.comparison, (self.here, self.there)
         kind = "exact" if c.is_exact else f"of {c.ways:,} ways"
         remark = (
-            f"p = {c.p_value:.4f} ({kind}; the least that so many seeds can give is {c.least_p_value:.4f}); "
+            f"p = {c.p_value:.4f} ({kind}; the smallest possible with this many seeds is {c.least_p_value:.4f}); "
             f"{Spread.of(ours.learned)} here, {Spread.of(theirs.learned)} there"
         )
         if ours.settings != theirs.settings:

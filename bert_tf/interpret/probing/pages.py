@@ -103,7 +103,7 @@ def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str
     """Returns the measures of `measure_heads` as one HTML file; `read`: rows of a table that say of what."""
     page = Page("Attention heads")
     page.text(
-        "Means over all tokens of words. Layers and heads are numbered from 0. Shares do not sum to 100 %: the rest is "
+        "Means over all tokens of words. Layers and heads are numbered from 0. Shares do not sum to 100%: the rest is "
         "attention to more distant words."
     )
     page.table("Data", read)

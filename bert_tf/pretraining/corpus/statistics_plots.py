@@ -31,7 +31,7 @@ def draw_replacements(axes, counts, goals):
     axes.vlines(goals, place - 0.45, place + 0.45, color=ACCENT, linewidth=2, label="goal")
     _name(axes, ["[MASK]", "random", "kept"])
     for y, share in zip(place, shares, strict=True):
-        axes.text(104, y, f"{share:.2f} %", va="center")
+        axes.text(104, y, f"{share:.2f}%", va="center")
     axes.set_xlim(0, 100)
     _explain(axes)
     axes.set_xlabel("percent of the predictions")

@@ -88,7 +88,7 @@ def _examples(statistics):
         ("examples", _number(statistics.examples)),
         ("their tokens", _number(statistics.tokens), "[CLS] and [SEP] too"),
         *_spread("tokens of an example", lengths),
-        *((f"  {share} % have at most", _quantile(lengths, share)) for share in _QUANTILES),
+        *((f"  {share}% have at most", _quantile(lengths, share)) for share in _QUANTILES),
         ("rows", _number(statistics.rows), f"of {width} positions"),
         ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
         ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
@@ -102,7 +102,7 @@ def _pairs(pairs, objective):
     chance, total = pairs[:, CHOSEN], pairs.sum()
     rows = [
         ("examples where both were possible", _number(chance.sum()), f"{_percent(chance.sum(), total)} of all"),
-        (f"  {random}", _percent(chance[1], chance.sum()), "goal 50 %"),
+        (f"  {random}", _percent(chance[1], chance.sum()), "goal 50%"),
     ]
     if objective == "nsp":
         rows += [
@@ -120,10 +120,10 @@ def _masks(statistics, options, phrases):
     goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
     goals[UNCHANGED] = 100 - goals.sum()
     shares = (_percent(count, chosen) for count in statistics.replacements)
-    masks, swaps, originals = ((share, f"goal {goals[i]:.4g} %") for i, share in enumerate(shares))
+    masks, swaps, originals = ((share, f"goal {goals[i]:.4g}%") for i, share in enumerate(shares))
     rows = [
         ("predictions", _number(chosen)),
-        ("mask rate", _percent(chosen, statistics.tokens), f"of the tokens; goal {100 * options.masked_lm_prob:.4g} %"),
+        ("mask rate", _percent(chosen, statistics.tokens), f"of the tokens; goal {100 * options.masked_lm_prob:.4g}%"),
         ("  became [MASK]", *masks),
         ("  became a random token", *swaps),
         ("  kept", originals[0], f"{originals[1]}; with random tokens that are the original ones"),

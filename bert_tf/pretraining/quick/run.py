@@ -122,7 +122,7 @@ class _Run:
         )
         if (read := max(plan.times_read(phases, commands.rows()))) < 1:
             logging.warning(
-                "The time budget only covers %.0f %% of the text. Preparing the rest takes time without benefit: use "
+                "The time budget only covers %.0f%% of the text. Preparing the rest takes time without benefit: use "
                 "less text in `input_file` to leave more time for training.", 100 * read,
             )  # fmt: skip
         return plan

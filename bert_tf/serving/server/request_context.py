@@ -44,7 +44,7 @@ class RequestContext:
     def check(self):
         """Raises ServingError if the caller has disconnected or the deadline has passed."""
         if self.is_gone():
-            raise ServingError(grpc.StatusCode.CANCELLED, "The caller is gone")
+            raise ServingError(grpc.StatusCode.CANCELLED, "The client disconnected")
         if self.seconds_left == 0:
             raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was run")
 

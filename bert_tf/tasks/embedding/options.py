@@ -67,7 +67,7 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         "Training objective. in_batch_negatives: a pair's texts are closer than those of other pairs in the batch; "
         "cosine: the cosine equals the score; contrastive: pairs of score 1 are close, pairs of score 0 far apart; "
         "triplet: the second text is closer than the third; margin_mse: the second text is "
-        "closer by the label, which is the difference between a reranker's logits (distillation).",
+        "closer by the margin given as label, the difference between a reranker's logits (distillation).",
         choices=LOSSES, group="Layers, adapters and loss", essential=True, decides_result=True,
     )
     temperature: float = option(
@@ -96,8 +96,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     eval_by: str = option(
         "auto",
-        "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often a first text finds its "
-        "second among all; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
+        "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own "
+        "text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
         "for run_reranker; auto: spearman or retrieval, whichever fits --loss.",
         choices=EVALUATIONS, group="Evaluation", decides_result=SCORES,
     )

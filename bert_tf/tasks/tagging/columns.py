@@ -412,7 +412,7 @@ def _check_cells(path, sentence, cells, width):
     if len(cells) != width:
         raise ValueError(
             f"{path}: all lines must have {width} cells, like the first. "
-            f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; fill it up."
+            f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; add the missing cells."
         )
     if not (cells and all(map(str.strip, cells))) or any(map(_BREAK.search, cells)) or cells[0] == _DOCUMENT:
         raise ValueError(

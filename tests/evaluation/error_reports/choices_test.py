@@ -24,13 +24,13 @@ def test_report_of_two_labels():
     assert [*page.tables][1:] == names
     each, averages = page.tables[RATES]
     assert each[0] == ["label", "examples", "predicted", "correct", "precision", "recall", "F1"]
-    assert each[1:] == [["no", "3", "1", "1", "100.0 %", "33.3 %", "50.0 %"],
-                        [NASTY, "1", "3", "1", "33.3 %", "100.0 %", "50.0 %"]]  # fmt: skip
-    assert averages[1:] == [["macro", "66.7 %", "66.7 %", "50.0 %"], ["weighted", "83.3 %", "50.0 %", "50.0 %"]]
+    assert each[1:] == [["no", "3", "1", "1", "100.0%", "33.3%", "50.0%"],
+                        [NASTY, "1", "3", "1", "33.3%", "100.0%", "50.0%"]]  # fmt: skip
+    assert averages[1:] == [["macro", "66.7%", "66.7%", "50.0%"], ["weighted", "83.3%", "50.0%", "50.0%"]]
     assert "Macro is the unweighted mean over the labels that occur" in page.text[RATES]
     (matrix,) = page.tables["Overview"]
     assert matrix[0] == ["", "predicted label"] and matrix[1] == ["", "no", NASTY]
-    assert matrix[2:] == [["true label", "no3", "1 33.3 %", "2 66.7 %"], [f"{NASTY}1", "0 0.0 %", "1 100.0 %"]]
+    assert matrix[2:] == [["true label", "no3", "1 33.3%", "2 66.7%"], [f"{NASTY}1", "0 0.0%", "1 100.0%"]]
     (errors,) = page.tables["Most confident errors"]
     assert errors == [
         ["line", "true label", "predicted label", "probability", "text"],
@@ -62,7 +62,7 @@ def test_calibration_error_of_the_report_is_the_score_s():
 def test_fifty_labels_are_drawn_and_the_most_frequent_confusions_listed():
     page = Sections(_many(50))
     (pairs,) = page.tables["Most frequent confusions"]
-    assert pairs[0] == ["true label", "predicted label", "count", "share of the true"] and len(pairs) == 16
+    assert pairs[0] == ["true label", "predicted label", "count", "% of true label"] and len(pairs) == 16
     assert 'aria-label="Confusion matrix: 50 labels"' in page.html
     assert len(page.tables[RATES][0]) == 51 and len(page.tables["Labels with the lowest F1"][0]) == 11
 
@@ -78,7 +78,7 @@ def test_of_a_vast_number_of_labels_those_are_compared_that_are_mixed_up():
     chances = np.zeros([len(gold), count], np.float32)
     chances[np.arange(len(gold)), given] = 1.0
     page = Sections(choices(gold, chances, [f"l{i}" for i in range(count)], ["a"] * len(gold)))
-    assert page.tables["Most frequent confusions"][0][1] == ["l0", "l1", "1", "100.0 %"]
+    assert page.tables["Most frequent confusions"][0][1] == ["l0", "l1", "1", "100.0%"]
     assert "Of 5,000 labels, the 500 that are confused most often" in page.text["Overview"]
 
 
@@ -97,8 +97,8 @@ def test_choices_are_shown_with_their_texts():
     assert page.tables["Most confident errors"][0][1] == ["2", "0: yes it is", "1: no", "0.800", "one"]
     assert page.tables["Results by number of choices"][0] == [
         ["choices", "examples", "accuracy"],
-        ["2", "1", "0.0 %"],
-        ["3", "1", "100.0 %"],
+        ["2", "1", "0.0%"],
+        ["3", "1", "100.0%"],
     ]
 
 
@@ -108,8 +108,8 @@ def test_lengths_are_grouped():
     rows = page.tables["Results by length"][0]
     assert rows[0] == ["tokens", "examples", "accuracy", "mean probability"]
     assert [row[:3] for row in rows[1:]] == [
-        ["1 to 2", "2", "100.0 %"], ["3 to 4", "2", "100.0 %"], ["5 to 6", "2", "50.0 %"],
-        ["7 to 8", "2", "0.0 %"], ["9 to 10", "2", "0.0 %"],
+        ["1 to 2", "2", "100.0%"], ["3 to 4", "2", "100.0%"], ["5 to 6", "2", "50.0%"],
+        ["7 to 8", "2", "0.0%"], ["9 to 10", "2", "0.0%"],
     ]  # fmt: skip
 
 
@@ -123,6 +123,6 @@ def test_scores_of_every_file_have_their_remark():
 
 def test_the_main_metric_has_its_interval_and_is_there_once():
     text = render_headline({"dev": choices(GOLD, CHANCES, ["no", "yes"])}, {"eval_accuracy": 0.5, "eval_loss": 0.25})
-    assert "<strong>0.5</strong> <b>accuracy</b> <span>95 % confidence interval 0.15 to 0.85</span>" in text
+    assert "<strong>0.5</strong> <b>accuracy</b> <span>95% confidence interval 0.15 to 0.85</span>" in text
     assert text.count("accuracy") == 1 and "Text classification on dev.tsv" in text
     assert "<strong>" not in render_headline({}, {"loss": 1.0})

@@ -29,9 +29,9 @@ def test_report_of_several_labels():
         ["2", "x,y", "y 0.200", "", "a"],
     ]
     assert page.tables["Results by number of labels"][0][1:] == [
-        ["0", "1", "100.0 %", "100.0 %"],
-        ["1", "1", "0.0 %", "50.0 %"],
-        ["2", "1", "0.0 %", "50.0 %"],
+        ["0", "1", "100.0%", "100.0%"],
+        ["1", "1", "0.0%", "50.0%"],
+        ["2", "1", "0.0%", "50.0%"],
     ]
 
 
@@ -80,7 +80,7 @@ def test_models_that_give_one_answer_to_all_are_warned_of():
 
 def test_report_of_retrieval():
     page = Sections(RetrievalReport(examples=shown(["a", "b"]), ranks=np.array([1, 7])))
-    assert page.tables["Overview"][0][1] == ["top 1", "50.0 %"]
+    assert page.tables["Overview"][0][1] == ["top 1", "50.0%"]
     assert page.tables["Lowest-ranked matches"][0][1:] == [["3", "7", "b"]]
 
 
@@ -133,7 +133,7 @@ def test_report_of_tagging():
                                 "predicted_tags": ["B-PER O O B-ORG", "O B-LOC", "B-LOC O"],
                                 "probability": ["0.6", "0.8", "0.99"]}  # fmt: skip
     by_length = page.tables["Results by length"][0]
-    assert by_length[1:] == [["2", "2", "50.0 %", "66.7 %"], ["4", "1", "0.0 %", "0.0 %"]]
+    assert by_length[1:] == [["2", "2", "50.0%", "66.7%"], ["4", "1", "0.0%", "0.0%"]]
 
 
 def test_errors_of_tagging_are_ordered_and_their_scores_can_be_told_apart():
@@ -181,12 +181,12 @@ def test_report_of_questions():
     page = Sections(judged)
     assert page.tables["Answerable and unanswerable questions"][0] == [
         ["question", "questions", "exact match", "F1", "no answer predicted"],
-        ["answerable", "3", "33.3 %", "50.0 %", "33.3 %"],
-        ["unanswerable", "1", "100.0 %", "100.0 %", "100.0 %"],
+        ["answerable", "3", "33.3%", "50.0%", "33.3%"],
+        ["unanswerable", "1", "100.0%", "100.0%", "100.0%"],
     ]
     assert "more than -1.5" in page.text["Answerable and unanswerable questions"]
     assert [row[:3] for row in page.tables["Overview"][0][1:]] == [
-        ["who", "2", "50.0 %"], ["which", "1", "0.0 %"], ["how many", "1", "100.0 %"],
+        ["who", "2", "50.0%"], ["which", "1", "0.0%"], ["how many", "1", "100.0%"],
     ]  # fmt: skip
     assert [row[:2] for row in page.tables["Results by length of the true answer"][0][1:]] == [["1", "2"], ["5", "1"]]
     worst = page.tables["Most confident errors"][0]
@@ -201,7 +201,7 @@ def test_report_of_questions():
 def test_an_f1_of_another_threshold_has_no_interval():
     judged = _questions(["Who ?"] * 3, [["a"]] * 3, ["a", "", "b"], [0.9, 0.8, 0.7], [1, 0, 0], [1, 0.5, 0])
     page = render_headline({"dev": judged}, {"eval_f1": 50.0, "eval_best_f1": 50.0})
-    assert "<strong>50</strong> <b>F1</b> <span>95 % confidence interval 0 to 100</span>" in page
+    assert "<strong>50</strong> <b>F1</b> <span>95% confidence interval 0 to 100</span>" in page
     page = render_headline({"dev": judged}, {"eval_f1": 49.9, "eval_best_f1": 50.0})
     assert "<strong>49.9</strong> <b>F1</b> <span></span>" in page
     assert [judged.is_of("exact", value) for value in (100 / 3, 50.0)] == [True, False]

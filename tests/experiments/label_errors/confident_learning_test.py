@@ -44,7 +44,7 @@ def test_another_class_counts_where_it_is_over_its_threshold_and_over_the_label(
 
 
 def _classes_of_unequal_sizes(sizes, seed):
-    """Returns held-out probabilities, labels of which 4 % are wrong, and the true ones."""
+    """Returns held-out probabilities, labels of which 4% are wrong, and the true ones."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
 

@@ -208,7 +208,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_labels_that_were_flipped_are_found(seed, tmp_path, monkeypatch, minilm, shared_data):
-    """Of 3 % of the labels of SST-2, turned round, at least half stand among the first 5 %."""
+    """Of 3% of the labels of SST-2, turned round, at least half stand among the first 5%."""
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
     lines = (shared_data / "sst2-tutorial" / "train.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]

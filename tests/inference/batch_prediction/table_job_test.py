@@ -166,8 +166,8 @@ def test_texts_that_the_model_does_not_read_are_counted_once_for_the_file(home, 
     run_table_job(dataclasses.replace(job(home), maker=_CountingMaker(str(home / "log"))))
     (record,) = [record for record in caplog.records if "unknown" in record.getMessage()]
     assert record.levelname == "WARNING" and verbs == ["Embedding"]
-    assert f"{home}/in.txt: 0 of 23 texts (0.0 %) are truncated; 15 of 450 tokens (3.3 %) are" in record.getMessage()
-    assert "; 1 of 23 texts (4.3 %) consists mostly of unknown tokens. " in record.getMessage()
+    assert f"{home}/in.txt: 0 of 23 texts (0.0%) are truncated; 15 of 450 tokens (3.3%) are" in record.getMessage()
+    assert "; 1 of 23 texts (4.3%) consists mostly of unknown tokens. " in record.getMessage()
 
 
 def test_rows_without_a_text_are_skipped(home, caplog):

@@ -124,7 +124,7 @@ async def _look_at_heads(browser, bert):
     assert said.startswith(f"Layer 0, head 0: “film” attends to {row.tokens[int(weights[place].argmax())]} 0.")
     assert await browser.evaluate(drawn) != before
     await browser.point(f".to [data-row='{place}']")
-    assert "“film” is attended to by" in await _text(browser, ".readout")
+    assert "“film” receives attention from" in await _text(browser, ".readout")
     await browser.point("h1")
     assert set(await _texts(browser, ".number")) == {""} and await browser.evaluate(drawn) == before
     await _choose(browser, "Token pairs", 2)  # from the first text to the second
@@ -199,7 +199,8 @@ async def _move_by_keys_alone(browser):
     await _arrow(browser, "ArrowDown")
     await _arrow(browser, "ArrowRight")
     active = "document.activeElement.getAttribute('aria-label')"
-    assert await browser.evaluate(active) == "to the" and "“the” is attended to by" in await _text(browser, ".readout")
+    assert await browser.evaluate(active) == "to the"
+    assert "“the” receives attention from" in await _text(browser, ".readout")
     assert await browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     await browser.press("Escape", 27)
     assert "strongest" in await _text(browser, ".readout")

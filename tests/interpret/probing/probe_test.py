@@ -167,4 +167,4 @@ def test_probe_reads_texts_and_pairs(tmp_path):
         assert done["status"] == 0, done["log"]
         found = json.loads((tmp_path / name / "probe.json").read_text(encoding="utf-8"))
         assert found["examples"] == {"train": 24, "eval": 6} and found["unit"] == "text"
-        assert found["files"]["eval"] == f"20 % of {tmp_path}/{name}.tsv"
+        assert found["files"]["eval"] == f"20% of {tmp_path}/{name}.tsv"

@@ -86,7 +86,7 @@ def _check_words(original, rows, chosen, pieces, whole):
 
 
 def _check_shares(rows, chosen, pieces):
-    """80 % [MASK], 10 % kept, 10 % random, within half a point on 100,000 choices, more on fewer."""
+    """80% [MASK], 10% kept, 10% random, within half a point on 100,000 choices, more on fewer."""
     seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[chosen]
     ids = rows["masked_lm_ids"][chosen]
     margin = 0.005 * max(1, 100_000 / len(ids)) ** 0.5

@@ -60,20 +60,20 @@ def _made(**options):
 
 def test_hand_made_counts():
     lines = _lines(format_report(*_drawn(), PIECES))
-    assert lines["mask rate"] == ("15.23 %", "of the tokens; goal 15 %")  # 3,200 of 21,005
-    assert lines["became [MASK]"] == ("80.00 %", "goal 80 %")
-    assert lines["became a random token"] == ("10.00 %", "goal 10 %")
-    assert lines["kept"] == ("10.00 %", "goal 10 %; with random tokens that are the original ones")
+    assert lines["mask rate"] == ("15.23%", "of the tokens; goal 15%")  # 3,200 of 21,005
+    assert lines["became [MASK]"] == ("80.00%", "goal 80%")
+    assert lines["became a random token"] == ("10.00%", "goal 10%")
+    assert lines["kept"] == ("10.00%", "goal 10%; with random tokens that are the original ones")
     assert lines["as many as the law gives"] == ("1,100", "min(3, max(1, round(0.15 x tokens)))")
     assert lines["fewer"][0] == "1" and lines["more"][0] == "0"
-    assert lines["examples where both were possible"] == ("1,000", "90.83 % of all")
-    assert lines["random"] == ("48.00 %", "goal 50 %")
+    assert lines["examples where both were possible"] == ("1,000", "90.83% of all")
+    assert lines["random"] == ("48.00%", "goal 50%")
     assert lines["forced to be random"][0] == "71" and lines["forced to be the next one"][0] == "30"
-    assert lines["random, forced or not"][0] == "50.05 %"  # 551 of 1,101
-    assert lines["padding"][0] == "4.61 %"  # 1,015 of 22,020
+    assert lines["random, forced or not"][0] == "50.05%"  # 551 of 1,101
+    assert lines["padding"][0] == "4.61%"  # 1,015 of 22,020
     assert lines["tokens of an example, least"] == ("5",)
-    assert lines["5 % have at most"] == ("10",) and lines["25 % have at most"] == ("20",)
-    assert lines["w2"] == ("2,000", "62.50 %") and lines["##c1"] == ("80", "2.50 %")
+    assert lines["5% have at most"] == ("10",) and lines["25% have at most"] == ("20",)
+    assert lines["w2"] == ("2,000", "62.50%") and lines["##c1"] == ("80", "2.50%")
     assert lines["different ones"] == ("3", "of 105 in the vocabulary")
     assert lines["dropped junk sentences"] == ("4", "not asked for: `drop_junk_lines`")
     assert lines["--masked_lm_prob"] == ("0.15",)
@@ -104,7 +104,7 @@ def test_nothing_was_made(kind):
     options = CorpusOptions(**kind)
     nothing = Statistics.empty(options, PIECES.vocab_size)
     lines = _lines(format_report(nothing, options, PIECES))
-    assert lines["examples"] == ("0",) and lines["padding"][0] == lines["50 % have at most"][0] == "-"
+    assert lines["examples"] == ("0",) and lines["padding"][0] == lines["50% have at most"][0] == "-"
     assert "<svg" not in make_report_page(nothing, options, PIECES)
 
 
@@ -128,10 +128,10 @@ def test_what_became_of_phrases_and_other_shares():
     lines = _lines(format_report(statistics, options, WITH_PHRASES))
     counts = statistics.phrases
     assert 0 < counts["masked"] < counts["found"] and lines["found in the examples"] == (f"{counts['found']:,}",)
-    assert lines["masked as one"] == (f"{100 * counts['masked'] / counts['found']:.2f} %", "of those found")
+    assert lines["masked as one"] == (f"{100 * counts['masked'] / counts['found']:.2f}%", "of those found")
     assert lines["phrases in the list"] == ("55", "0 more hold tokens that the vocabulary lacks")
     goals = [lines[name][1].split(";")[0] for name in ("became [MASK]", "became a random token", "kept")]
-    assert goals == ["goal 60 %", "goal 30 %", "goal 10 %"] and lines["Masks (phrase)"] == ()
+    assert goals == ["goal 60%", "goal 30%", "goal 10%"] and lines["Masks (phrase)"] == ()
 
 
 def test_real_rows_obey_the_law():

@@ -80,7 +80,7 @@ def test_text_that_is_not_read_to_its_end_is_told_of(make, caplog):
     make()
     assert "only covers" not in caplog.text
     make(rows=100_000, output_dir=str(make.folder) + "-2")
-    assert "The time budget only covers 29 % of the text." in caplog.text
+    assert "The time budget only covers 29% of the text." in caplog.text
 
 
 def test_once_finished_nothing_is_done_again(make):

@@ -80,7 +80,7 @@ def test_the_report_shows_what_is_predicted_by_them(tmp_path):
     page = Page("")
     report.show(page)
     text = page.fragment()
-    assert "Thresholds by label" in text and "0.1500" in text and "Precision at 90 % recall by label" in text
+    assert "Thresholds by label" in text and "0.1500" in text and "Precision at 90% recall by label" in text
     page = Page("")
     _task().error_report(_outcome()).show(page)
     assert "Thresholds by label" not in page.fragment()

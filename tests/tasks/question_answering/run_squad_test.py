@@ -83,7 +83,7 @@ _BAD = {
     ),
     "questions that fill the row": (
         _but("--max_query_length=21"),
-        r"--max_seq_length must be greater than --max_query_length \+ 3, .* Received 24 and 21; raise the first",
+        r"--max_seq_length must be greater than --max_query_length \+ 3, .* Received 24 and 21; raise --max_seq",
     ),
     "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .* = 16, .* Received: 17;"),
     "more than the model's positions": (

@@ -147,10 +147,10 @@ def test_entities_that_words_change_are_found(tmp_path):
     finding = find_changed_entities(examples)
     assert (finding.kind, finding.path, finding.count) == ("changed_entities", path, 2)
     assert finding.is_warning and finding.places == ("line 2",)
-    assert "2 of 8 entities (25 %) do not begin and end where words do and cannot be predicted exactly" in finding.what
+    assert "2 of 8 entities (25%) do not begin and end where words do and cannot be predicted exactly" in finding.what
     assert "such as NUM '10' in '10mg'; the scores count them as missed" in finding.what
     with pytest.raises(ValueError, match="a.jsonl:2: entities must begin and end where words do. Received NUM '10' in "
-                       "'10mg', and 2 of 8 entities .25 %. that do not; correct the offsets, or "
+                       "'10mg', and 2 of 8 entities .25%. that do not; correct the offsets, or "
                        "train with `word_boundaries=characters`"):  # fmt: skip
         refuse_changed_entities(examples)
     by_character = read_columns(path, boundaries="characters")
@@ -163,7 +163,7 @@ def test_words_between_spaces_lose_a_type(tmp_path):
     path = write(tmp_path / "a.jsonl", {"text": "在北京和上海", "entities": [[1, 3, "LOC"], [4, 6, "ORG"]]}, *whole)
     examples = read_columns(path, boundaries="whitespace")
     assert examples.tags[0] == ["B-LOC"] and len(changed_entities(examples)) == 2
-    with pytest.raises(ValueError, match=r"2 of 22 entities \(9.1 %\) that do not, so that the type 'ORG' would"):
+    with pytest.raises(ValueError, match=r"2 of 22 entities \(9.1%\) that do not, so that the type 'ORG' would"):
         refuse_changed_entities(examples)
     options = TaggingOptions(train_file=path, eval_file=path, do_train=True)
     assert TaggingTask.read_data(options, ["train", "dev"], None).examples["dev"].words[0] == list("在北京和上海")

@@ -5,7 +5,7 @@ const most = largest(why?.word_values ?? []);
 const DIGITS = most ? Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(most)))) : 2;
 
 view("attribution", "Attribution", "Integrated gradients: the contribution of each word to the score of the prediction, " +
-  "compared with the same text without words ([PAD] in place of each token). A solid line below a word: it supports " +
+  "compared with the baseline, in which all tokens are [PAD]. A solid line below a word: it supports " +
   "the prediction; a dotted one: it counts against it.", show);
 
 function show(box) {
@@ -29,7 +29,7 @@ function answer() {
   const place = why.places && why.places[0] === why.places[1] ? ` at ${quoted(why.places[0])}` : "";
   const title = why.several ? "Most likely label: " : "Prediction: ";
   return element("p", { class: "answer" }, why.chosen ? "Target: " : title,
-    element("strong", {}, why.target || "(nothing)"), place);
+    element("strong", {}, why.target || "(none)"), place);
 }
 
 // The text as it is, its words as buttons.
@@ -64,10 +64,10 @@ function piecesOf(word) {
 
 function scores() {
   const difference = why.score - why.baseline_score;
-  const gap = why.gap === null ? "the scores are the same" : `${plain(100 * why.gap, 3)} % of the difference`;
+  const gap = why.gap === null ? "the scores are the same" : `${plain(100 * why.gap, 3)}% of the difference`;
   return table([], [
     ["score (logit)", plain(why.score, 3)],
-    ["baseline score (text without words)", plain(why.baseline_score, 3)],
+    ["baseline score (all tokens [PAD])", plain(why.baseline_score, 3)],
     ["difference, the sum of contributions", plain(difference, 3)],
     ["completeness gap", gap],
     ["integration steps", String(why.steps)],

@@ -79,7 +79,7 @@ function weightText(value) {
 }
 
 function percent(value) {
-  return `${plain(100 * value, value >= 0.0995 ? 0 : 1)} %`;
+  return `${plain(100 * value, value >= 0.0995 ? 0 : 1)}%`;
 }
 
 function quoted(token) {

@@ -196,7 +196,7 @@ function sentence({ side, token }, found, chosen) {
   if (!chosen.size) return "No head is selected.";
   const order = [...found.keys()].sort((a, b) => found[b] - found[a]).slice(0, 5);
   const list = order.map((n) => `${facts.tokens[n]} ${weightText(found[n])}`).join(", ");
-  return `${where(chosen)}: ${quoted(token)} ${side === FROM ? "attends to" : "is attended to by"} ${list}`;
+  return `${where(chosen)}: ${quoted(token)} ${side === FROM ? "attends to" : "receives attention from"} ${list}`;
 }
 
 function overview(look, chosen) {

@@ -9,7 +9,7 @@ const ALL = [...facts.inputs, "total", "output"];
 
 view("inputs", "Inputs", `The input of the first layer: the token, segment and position embeddings, ${E} dimensions each, ` +
   "and their sum, before and after LayerNorm. Bars point up for positive values and down for negative ones; each row has " +
-  "its own scale, and the largest 2 % are clipped. The number on the right is the norm.",
+  "its own scale, and the largest 2% are clipped. The number on the right is the norm.",
 show);
 
 async function show(box) {

@@ -11,7 +11,7 @@ const DIVISOR = TERMS ? `\u221a(${1 + TERMS} \u00d7 ${D})` : `\u221a${D}`;
 view("neurons", "Neurons", `The query of a token, ${D} dimensions, is multiplied elementwise with the key of each token. ` +
   `The sum of the products${POSITIONS ? " and of the scores of relative positions," : ""} divided by ${DIVISOR} is the ` +
   "score, and the softmax of the scores gives the weights. Bars point up for positive values and down for negative " +
-  "ones; the largest 2 % are clipped.", show);
+  "ones; the largest 2% are clipped.", show);
 
 async function show(box) {
   const found = element("div");

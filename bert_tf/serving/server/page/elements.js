@@ -14,7 +14,7 @@ export function table(rows) {
 }
 
 export function percent(share) {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "not a number";
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)}%` : "not a number";
 }
 
 export function decimal(value) {

@@ -69,12 +69,12 @@ function attributions(row, texts) {
   return [
     arrows(element("div", { role: "group", "aria-label": "Words" }, ...paragraphs)),
     told,
-    element("p", { class: "told" }, "Attributions for ", element("strong", {}, row.target || "(nothing)"), " by integrated gradients: the " +
+    element("p", { class: "told" }, "Attributions for ", element("strong", {}, row.target || "(none)"), " by integrated gradients: the " +
       "number below a word is its contribution to the score. Solid lines: for the prediction; dotted lines: against it. " +
       "Words without a number were truncated."),
     table([
       ["Score (logit)", decimal(row.score)],
-      ["Baseline score (text without words)", decimal(row.baseline_score)],
+      ["Baseline score (all tokens [PAD])", decimal(row.baseline_score)],
       ["Difference, the sum of contributions", decimal(row.score - row.baseline_score)],
       ["Completeness gap: share of the difference not attributed", Number.isFinite(row.gap) ? percent(row.gap) : "no difference"],
       ["Integration steps", `${row.steps}`],
