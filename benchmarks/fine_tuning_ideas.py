@@ -354,7 +354,7 @@ def check_choices():
     for flag, known in (("sets", SCORES), ("variants", VARIANTS)):
         unknown = [name for name in FLAGS[flag].value or () if name not in known]
         if unknown:
-            raise app.UsageError(f"--{flag} must be some of {', '.join(known)}. Received: {', '.join(unknown)}.")
+            raise app.UsageError(f"--{flag} must be some of {', '.join(known)}; got {', '.join(unknown)}.")
 
 
 def main(_):
@@ -365,7 +365,7 @@ def main(_):
         logging.set_verbosity(logging.WARNING)
         described, networks = load_description([FLAGS.model]), {}
         if described.config.num_hidden_layers != LAYERS:
-            raise app.UsageError(f"--model must have {LAYERS} layers. Received: {described.config.num_hidden_layers}.")
+            raise app.UsageError(f"--model must have {LAYERS} layers; got {described.config.num_hidden_layers}.")
         for seed in map(int, FLAGS.seeds):
             for name in FLAGS.sets:
                 data = data_set(name, described.tokenizer)

@@ -67,7 +67,7 @@ def questions(path, count, distractors, words, seed):
         context, *choices = (found[a][p][s] for a, p, s in [own[0], *order])
         made.append({"context": context, "choices": choices, "label": order.index(own[1])})
     if len(made) < count:
-        raise ValueError(f"{path} must have text for {count} questions. Received: for {len(made)}; ask for fewer.")
+        raise ValueError(f"{path} must have text for {count} questions; got for {len(made)}; ask for fewer.")
     return made
 
 

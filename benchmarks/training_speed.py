@@ -130,7 +130,7 @@ def minilm():
 
 def main(_):
     if FLAGS.results and not FLAGS.peers:
-        raise app.UsageError("--results must come with --peers, to which ours stands in ratio. Received none.")
+        raise app.UsageError("--results must come with --peers, to which ours stands in ratio; got none.")
     FLAGS.checkpoint = FLAGS.checkpoint or minilm()
     os.environ.update({"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"})  # a peer does not spin while it waits
     pythons = {name: sys.executable for name in ("bert_tf", "bert_tf_packed", "keras_hub")}

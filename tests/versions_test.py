@@ -77,10 +77,10 @@ def test_a_python_that_is_missing_is_said_and_counted(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--python=3.10"], "--python must have the form 3.10=/path/to/python3.10. Received: 3.10"),
-        (["--python=3.10="], "--python must have the form 3.10=/path/to/python3.10. Received: 3.10="),
+        (["--python=3.10"], "--python must have the form 3.10=/path/to/python3.10; got 3.10"),
+        (["--python=3.10="], "--python must have the form 3.10=/path/to/python3.10; got 3.10="),
         (["--python=3.14=/x"], "that is run, and each only once: 3.10, 3.12, 3.13; \"lock\" always runs with "),
-        (["--python=3.11=/x"], "Received: 3.11=/x"),
+        (["--python=3.11=/x"], "got 3.11=/x"),
         (["--python=3.10=/x", "--python=3.10=/y"], "and each only once: 3.10, "),
         (["--only=tensorflow-2.20", "--python=3.10=/x"], "only once: 3.12; "),
         (["--only=lock", "--python=3.11=/x"], "only once: none; "),

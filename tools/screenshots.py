@@ -159,7 +159,7 @@ def write_image(path: pathlib.Path, png: bytes):
         image.quantize(colors, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, optimize=True)
         if path.stat().st_size <= MOST:
             return
-    raise ValueError(f"{path} must be at most {MOST:,} bytes. Received {path.stat().st_size:,} with 32 colors.")
+    raise ValueError(f"{path} must be at most {MOST:,} bytes; got {path.stat().st_size:,} with 32 colors.")
 
 
 if __name__ == "__main__":

@@ -266,10 +266,10 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     for each in options.python:
         version, is_pair, path = each.partition("=")
         if not (is_pair and path):
-            parser.error(f"--python must have the form 3.10=/path/to/python3.10. Received: {each}")
+            parser.error(f"--python must have the form 3.10=/path/to/python3.10; got {each}")
         if version not in used or version in named:
             known = f"{', '.join(used) or 'none'}; \"lock\" always runs with {sys.executable}"
-            parser.error(f"--python must name a version that is run, and each only once: {known}. Received: {each}")
+            parser.error(f"--python must name a version that is run, and each only once: {known}; got {each}")
         named[version] = path
     options.python = named
     return options

@@ -75,7 +75,7 @@ def architecture_of(paths: Iterable[str], names: Iterable[str] = ()) -> Architec
     fitting = [each for each in ARCHITECTURES if set(each.heads) == there]
     if not fitting:
         raise ValueError(
-            f"The heads of a model must belong to one class: {_classes()}. Received {' and '.join(sorted(there))}; "
+            f"The heads of a model must belong to one class: {_classes()}; got {' and '.join(sorted(there))}; "
             "drop some of them with `leave_out`, such as `leave_out=cls/.*`."
         )
     named = (each for name in names for each in fitting if name.endswith(each.ending))

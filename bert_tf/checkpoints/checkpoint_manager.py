@@ -41,7 +41,7 @@ class CheckpointManager:
 
     def __init__(self, directory: str | os.PathLike, keep: int = 5, protect: Iterable[int] = ()):
         if keep < 1:
-            raise ValueError(f"The number of checkpoints to keep must be at least 1. Received: {keep}.")
+            raise ValueError(f"The number of checkpoints to keep must be at least 1; got {keep}.")
         self.directory, self.keep, self.protect = os.fspath(directory), keep, set(protect)
 
     def prefix(self, step: int) -> str:
@@ -149,7 +149,7 @@ class CheckpointManager:
             ValueError: there is no such checkpoint, or the disk is full.
         """
         if step not in self.steps():
-            raise ValueError(f"The best checkpoint must be one of {self.directory}: {self.steps()}. Received: {step}.")
+            raise ValueError(f"The best checkpoint must be one of {self.directory}: {self.steps()}; got {step}.")
         record = Best(step, metric, float(value))._asdict()
         self._publish(BEST_FILE, json.dumps(record) + "\n")
 
@@ -167,7 +167,7 @@ class CheckpointManager:
                 return Best(**json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to continue without it."
+                f"{path} must hold step, metric and value as JSON; got {error}; delete it to continue without it."
             ) from error
 
     def _entries(self):

@@ -20,7 +20,7 @@ def check_label_names(labels: list[str]):
     """Raises ValueError if a label could not be read back, because labels.txt has one per line."""
     if broken := [label for label in labels if {"\n", "\r"} & set(label)]:
         raise ValueError(
-            f"The name of a label must be one line of text. Received {broken[0]!r}; write it without line breaks."
+            f"The name of a label must be one line of text; got {broken[0]!r}; write it without line breaks."
         )
 
 

@@ -57,7 +57,7 @@ def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result
     first, table = config.first_position, arrays[path]
     if rows <= first:
         raise ValueError(
-            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs one "
+            f"`max_position_embeddings` must be above first_position, {first}; got {rows}; the table needs one "
             "row per token."
         )
     tokens = np.resize(table[first:], (rows - first, table.shape[1]))  # numpy repeats the rows as often as it takes
@@ -79,7 +79,7 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
     L = config.num_hidden_layers
     if not layers or list(layers) != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < L:
         raise ValueError(
-            f"`layers` must be ascending numbers from 0 to {L - 1}. Received: {list(layers)}; the lowest layer is 0."
+            f"`layers` must be ascending numbers from 0 to {L - 1}; got {list(layers)}; the lowest layer is 0."
         )
     if config.num_blocks < L:
         raise ValueError(
@@ -89,16 +89,16 @@ def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) ->
     if moved := [old for new, old in enumerate(layers) if config.is_local(old) != config.is_local(new)]:
         raise ValueError(
             "`layers` must keep layers with local attention in places with local attention, and others in others: "
-            f"every {config.global_attn_every_n_layers}-th layer from 0 on attends to all tokens. Received: "
+            f"every {config.global_attn_every_n_layers}-th layer from 0 on attends to all tokens; got "
             f"{list(layers)}, which moves layer {moved[0]}."
         )
     if layers[0] and not config.first_attention_norm:
         raise ValueError(
-            f"`layers` must begin with 0, because the first layer has no attention norm. Received: {list(layers)}."
+            f"`layers` must begin with 0, because the first layer has no attention norm; got {list(layers)}."
         )
     if layers[0] and config.conv_kernel_size:
         raise ValueError(
-            f"`layers` must begin with 0, because a convolution belongs to the first layer. Received: {list(layers)}."
+            f"`layers` must begin with 0, because a convolution belongs to the first layer; got {list(layers)}."
         )
     new_number, kept = {old: new for new, old in enumerate(layers)}, {}
     for path, array in arrays.items():

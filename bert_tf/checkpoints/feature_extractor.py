@@ -171,8 +171,8 @@ def check_length(max_seq_length: int, tokenizer: BaseTokenizer, config: EncoderC
     least = tokenizer.template.special(1) + 1
     if not least <= max_seq_length <= config.max_length:
         raise ValueError(
-            f"`max_seq_length` must be from {least} to {config.max_length}, the model's maximum sequence length. "
-            f"Received: {max_seq_length}."
+            f"`max_seq_length` must be from {least} to {config.max_length}, the model's maximum sequence length; "
+            f"got {max_seq_length}."
         )
 
 

@@ -85,26 +85,26 @@ def tokenizer_of(directory: str) -> PresetTokenizer | None:
     if path != paths[0] and isinstance(config, dict):
         if config.get("add_prefix_space"):
             raise ValueError(
-                f"{file} must not set add_prefix_space for this tokenizer. Received: "
+                f"{file} must not set add_prefix_space for this tokenizer; got "
                 f"{brief(config['add_prefix_space'])}; save the preset without it."
             )
         return PresetTokenizer(path)
     lower = config.get("lowercase") if isinstance(config, dict) else None
     if not isinstance(lower, bool):
         raise ValueError(
-            f"{file} must describe a WordPiece tokenizer of KerasHub with lowercase true or false. Received: "
+            f"{file} must describe a WordPiece tokenizer of KerasHub with lowercase true or false; got "
             f"{brief(lower)}; save the preset again."
         )
     for key, value in _WORDPIECE.items():
         if config.get(key, value) != value:
             raise ValueError(
-                f"{file} must have {key} {json.dumps(value)} or no such key. Received: {brief(config[key])}; use "
+                f"{file} must have {key} {json.dumps(value)} or no such key; got {brief(config[key])}; use "
                 "another preset."
             )
     strip = config.get("strip_accents", False)
     if not isinstance(strip, bool) or (strip and not lower):
         raise ValueError(
-            f"{file} must have strip_accents true or false, and true only with lowercase. Received: {brief(strip)} and "
+            f"{file} must have strip_accents true or false, and true only with lowercase; got {brief(strip)} and "
             f"lowercase {json.dumps(lower)}; use another preset."
         )
     return PresetTokenizer(path, lower, strip)

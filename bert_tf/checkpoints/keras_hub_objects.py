@@ -81,7 +81,7 @@ def backbone_of(model):
         return model.backbone
     if not isinstance(model, keras_hub.models.Backbone):
         raise ValueError(
-            "`path` must be the path of a checkpoint, or a KerasHub backbone or task. Received an object of class "
+            "`path` must be the path of a checkpoint, or a KerasHub backbone or task; got an object of class "
             f"{type(model).__name__}; pass the directory of its weights."
         )
     return model

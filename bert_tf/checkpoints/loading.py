@@ -133,7 +133,7 @@ class Bert:
         """
         heads_of_task = {None: (), "text_classifier": ("classifier/",), "masked_lm": ("cls/predictions/",)}
         if task not in heads_of_task:
-            raise ValueError(f"`task` must be None, 'text_classifier' or 'masked_lm'. Received: {task!r}.")
+            raise ValueError(f"`task` must be None, 'text_classifier' or 'masked_lm'; got {task!r}.")
         parts = ("bert/", *heads_of_task[task])
         arrays = {path: array for path, array in self.arrays().items() if path.startswith(parts)}
         classes = self.config.extra.get("architectures")
@@ -251,7 +251,7 @@ class ModelDescription:
             less = " - first_position" if self.config.first_position else ""
             raise ValueError(
                 f"`max_seq_length` must be at most {self.config.max_length}, max_position_embeddings{less} of the "
-                f"checkpoint. Received: {max_seq_length}."
+                f"checkpoint; got {max_seq_length}."
             )
 
 
@@ -347,7 +347,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
     number = config.extra.get("num_labels", 2)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_LABELS:
         raise ValueError(
-            f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}. Received: "
+            f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}; got "
             f"{brief(number)}; correct it."
         )
     return default_labels(number) if number > 1 else None  # of a single one nobody asks the name
@@ -366,7 +366,7 @@ def _labels_in(names, directory):
     if wrong:
         raise ValueError(
             f"id2label of the configuration in {directory} must have consecutive integers from 0 as keys: "
-            f'{{"0": "no", "1": "yes"}}. Received: {brief(names)}; correct it, or write the names to {LABELS_FILE}, '
+            f'{{"0": "no", "1": "yes"}}; got {brief(names)}; correct it, or write the names to {LABELS_FILE}, '
             "one per line."
         )
     return labels

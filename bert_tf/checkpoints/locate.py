@@ -64,7 +64,7 @@ def _by_ending(path):
     for ending in sorted(_ENDINGS, key=len, reverse=True):
         if path.endswith(ending):
             return _ENDINGS[ending], path
-    raise ValueError(f"A weights file must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
+    raise ValueError(f"A weights file must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix; got {path}.")
 
 
 def _in_directory(path):

@@ -120,7 +120,7 @@ def _check_length(model):
     if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
             f"`max_position_embeddings` must cover the sequence length that the model was trained with, {length} "
-            f"according to {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
+            f"according to {TASK_FILE} in {model.path}; got {model.config.max_position_embeddings}."
         )
 
 

@@ -147,15 +147,15 @@ def _read_settings(path):
     values = read_object(path, "the configuration of an adapter in JSON", "use a file written by PEFT or bert_tf")
     if values.get("peft_type") != "LORA":
         kind = brief(values.get("peft_type"))
-        raise ValueError(f"{path} must describe a LoRA adapter, peft_type LORA. Received: {kind}.")
+        raise ValueError(f"{path} must describe a LoRA adapter, peft_type LORA; got {kind}.")
     for name in _REFUSED:
         if values.get(name):
-            raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
+            raise ValueError(f"{path} must not set {name}, which changes what an adapter computes; got "
                              f"{brief(values[name])}; merge this adapter with PEFT.")  # fmt: skip
     if values.get("init_lora_weights") not in _INITIAL:
         raise ValueError(
             f"{path} must have init_lora_weights true, false, gaussian, eva or orthogonal, because other values change "
-            f"the base model of an adapter. Received: {brief(values['init_lora_weights'])}; merge this adapter with "
+            f"the base model of an adapter; got {brief(values['init_lora_weights'])}; merge this adapter with "
             "PEFT."
         )
     if unknown := sorted(values.keys() - _KNOWN):
@@ -166,7 +166,7 @@ def _read_settings(path):
         raise ValueError(f"{path}, r and lora_alpha: {error}") from error
     base = values.get("base_model_name_or_path")
     if not isinstance(base, str | None):
-        raise ValueError(f"base_model_name_or_path in {path} must be a name or a path. Received: {brief(base)}.")
+        raise ValueError(f"base_model_name_or_path in {path} must be a name or a path; got {brief(base)}.")
     return {"base_model_name_or_path": None, **values}
 
 

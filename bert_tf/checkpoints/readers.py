@@ -88,7 +88,7 @@ class Checkpoint:
         array = _widened(self.stored(path))
         if array.dtype != np.float32:
             raise ValueError(
-                f"The weights in {self.path} must be floating-point numbers. Received: {self.names[path]} of "
+                f"The weights in {self.path} must be floating-point numbers; got {self.names[path]} of "
                 f"{array.dtype}; use the checkpoint before quantization."
             )
         return array
@@ -120,7 +120,7 @@ class Checkpoint:
         if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
             raise ValueError(
                 f"{self.path} must hold complete adapters of the rank in the configuration next to it, "
-                f"{self._lora.rank}. Received for {path}, {array.shape}: {shapes}."
+                f"{self._lora.rank}; got for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
         for part, adapter in zip(pair, (a, b), strict=True):
@@ -157,7 +157,7 @@ def _check_names(path, names):
     if len(names) > _MOST_NAMES or longest > _LONGEST_NAME:
         raise ValueError(
             f"A checkpoint must hold at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
-            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it a BERT checkpoint?"
+            f"characters; got {path} with {len(names):,} and a name of {longest:,}: is it a BERT checkpoint?"
         )
 
 

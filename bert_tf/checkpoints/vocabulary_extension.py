@@ -75,7 +75,7 @@ def check_is_wordpiece(tokenizer):
     """Raises ValueError if the tokenizer is not WordPiece, the only kind that supports adding words."""
     if not isinstance(tokenizer, Tokenizer):
         raise ValueError(
-            f"Words can only be added to a WordPiece vocabulary, such as vocab.txt. Received {tokenizer.vocab_file}, "
+            f"Words can only be added to a WordPiece vocabulary, such as vocab.txt; got {tokenizer.vocab_file}, "
             f"read by {type(tokenizer).__name__}; use a model with such a vocabulary."
         )
 
@@ -115,13 +115,13 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
             number, line = lines[row]
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(
-                f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
+                f"{path}, line {number}: a line must hold one word; got {line.strip()!r}, which the tokenizer "
                 f"splits at white space and punctuation first: {parts}; list the new parts, each on its own line."
             )
         if len(words[row]) > tokenizer.max_input_chars_per_word:
             raise ValueError(
                 f"{path}, line {lines[row][0]}: a word must have at most "
-                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer would "
+                f"{tokenizer.max_input_chars_per_word} characters; got {len(words[row])}: the tokenizer would "
                 "treat it as [UNK]; remove it."
             )
     words = list(dict.fromkeys(words))

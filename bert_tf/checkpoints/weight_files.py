@@ -118,7 +118,7 @@ def read_weight_map(path: str) -> dict[str, str]:
     files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
         raise ValueError(
-            f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(files)}; {_REMEDY}.'
+            f'{path} must be JSON with a "weight_map" of names and files; got {brief(files)}; {_REMEDY}.'
         )
     return files
 

@@ -54,10 +54,10 @@ def write_model(directory: str, form: str, model: ModelArrays) -> Written:
         OSError: a file cannot be written.
     """
     if form not in FORMATS:
-        raise ValueError(f"`format` must be one of {', '.join(FORMATS)}. Received: {form!r}.")
+        raise ValueError(f"`format` must be one of {', '.join(FORMATS)}; got {form!r}.")
     if model.optimizer and form not in WITH_OPTIMIZER:
         raise ValueError(
-            f"`with_optimizer` requires a format that can store the optimizer: {' or '.join(WITH_OPTIMIZER)}. "
-            f"Received: {form}."
+            f"`with_optimizer` requires a format that can store the optimizer: {' or '.join(WITH_OPTIMIZER)}; "
+            f"got {form}."
         )
     return FORMATS[form](directory, model)

@@ -136,7 +136,7 @@ def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
     for name in given:
         if (choices := flags[name].choices) and flags[name].kind != "list" and settings.get(name) not in choices:
             raise ValueError(
-                f"`{name}` must be one of {', '.join(choices)} for `task={settings.task}`. Received: "
+                f"`{name}` must be one of {', '.join(choices)} for `task={settings.task}`; got "
                 f"{settings.get(name)}."
             )
     if not any(settings.get(name) for name in (*_FILES, "task_name")):

@@ -93,7 +93,7 @@ def main(settings: MineNegativesSettings):
 
     path = settings.output_file
     if not path.lower().endswith(".jsonl"):
-        raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists. Received: {path}.")
+        raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists; got {path}.")
     if os.path.exists(path) and not settings.overwrite:
         raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
     _check_queries(settings)
@@ -122,7 +122,7 @@ def _check_queries(settings):
         )
     of_tables = [name for name in (*_COLUMNS, "text_column") if name in settings.given]
     if settings.queries_file and of_tables:
-        raise ValueError(f"`{of_tables[0]}` requires `input_file`. Received `queries_file`; remove `{of_tables[0]}`.")
+        raise ValueError(f"`{of_tables[0]}` requires `input_file`; got `queries_file`; remove `{of_tables[0]}`.")
 
 
 def _read_queries(settings, index):

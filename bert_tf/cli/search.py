@@ -135,7 +135,7 @@ def decode_queries(arguments: Sequence[str]) -> list[str]:
     queries = [*map(decode_argument, arguments)]
     if not queries or not all(map(str.strip, queries)):
         raise ValueError(
-            f'Pass one or more non-empty queries as arguments. Received: {queries}. Example: "floods in spring".'
+            f'Pass one or more non-empty queries as arguments; got {queries}. Example: "floods in spring".'
         )
     return queries
 
@@ -159,9 +159,9 @@ def _export(settings, texts):
 
     path = settings.export_file
     if texts:
-        raise ValueError(f"`export_file` cannot be combined with queries. Received: {texts[0]}; remove it.")
+        raise ValueError(f"`export_file` cannot be combined with queries; got {texts[0]}; remove it.")
     if not path.lower().endswith(".parquet"):
-        raise ValueError(f"`export_file` must end in .parquet. Received: {path}.")
+        raise ValueError(f"`export_file` must end in .parquet; got {path}.")
     index = SearchIndex(settings.index_dir, settings.model)
     index.export(path)
     logging.info("Wrote %d documents with their embeddings to %s.", len(index), path)
@@ -174,7 +174,7 @@ def _check_reranking(settings):
         raise ValueError(f"`{given[0]}` requires `rerank`. Add `rerank` or remove `{given[0]}`.")
     if "rerank_top_k" in given and settings.rerank_top_k < settings.top_k:
         raise ValueError(
-            "`rerank_top_k` must be at least `top_k`, the number of texts to keep. Received "
+            "`rerank_top_k` must be at least `top_k`, the number of texts to keep; got "
             f"`rerank_top_k={settings.rerank_top_k}` and `top_k={settings.top_k}`; raise `rerank_top_k` or lower "
             "`top_k`."
         )
@@ -187,10 +187,10 @@ def _check_evaluation(settings, texts):
 
     check_judgment_files(settings.queries_file, settings.qrels_file)
     if texts:
-        raise ValueError(f"`queries_file` cannot be combined with queries as arguments. Received: {texts}; remove one.")
+        raise ValueError(f"`queries_file` cannot be combined with queries as arguments; got {texts}; remove one.")
     if settings.top_k < CUT:
         raise ValueError(
-            f"`top_k` must be {CUT} or more with `qrels_file`, for nDCG@{CUT}. Received: {settings.top_k}."
+            f"`top_k` must be {CUT} or more with `qrels_file`, for nDCG@{CUT}; got {settings.top_k}."
         )
 
 

@@ -129,10 +129,10 @@ def clean_table(
 
 def _check_output(path, output, overwrite):
     if os.path.realpath(path) == os.path.realpath(output):
-        raise ValueError(f"`output_file` must not be the table that is read. Received {output} as both; use another.")
+        raise ValueError(f"`output_file` must not be the table that is read; got {output} as both; use another.")
     if extension_of(path) != extension_of(output):
         raise ValueError(
-            f"`output_file` must end in {extension_of(path)}, like {path}. Received {output}; rename it."
+            f"`output_file` must end in {extension_of(path)}, like {path}; got {output}; rename it."
         )
     if os.path.lexists(output) and not overwrite:
         raise ValueError(f"`output_file` must not exist yet. {output} does; choose another, or set `overwrite`.")

@@ -42,8 +42,8 @@ class Dialect:
         separator = _SPELLINGS.get(self.separator, self.separator)
         if len(separator) != 1 or separator in "\r\n\"\0":
             raise ValueError(
-                "`separator` must be one character other than a quote or line break, such as ; or |, or the word tab. "
-                f"Received: {self.separator!r}."
+                "`separator` must be one character other than a quote or line break, such as ; or |, or the word tab; "
+                f"got {self.separator!r}."
             )
         return separator
 
@@ -51,10 +51,10 @@ class Dialect:
         """Raises ValueError for settings that a file of this format does not have."""
         extension = extension_of(path)
         if self.separator is not None and extension not in SEPARATORS:
-            raise ValueError(f"`separator` applies only to .csv and .tsv files. Received {path}; remove `separator`.")
+            raise ValueError(f"`separator` applies only to .csv and .tsv files; got {path}; remove `separator`.")
         if self.encoding is not None and extension == ".parquet":
             raise ValueError(
-                f"`encoding` applies only to text files. Received {path}, which is always UTF-8; remove `encoding`."
+                f"`encoding` applies only to text files; got {path}, which is always UTF-8; remove `encoding`."
             )
 
 

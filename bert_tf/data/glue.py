@@ -19,7 +19,7 @@ def find_glue_task(name: str) -> GlueTask:
         if _plain(task.name) == _plain(name):
             return task
     raise ValueError(
-        f"`task_name` must be one of {sorted(TASKS)}. Received: {name!r}; "
+        f"`task_name` must be one of {sorted(TASKS)}; got {name!r}; "
         "for your own data, omit it and pass `train_file` and `eval_file`."
     )
 
@@ -32,7 +32,7 @@ def check_language(task: GlueTask, language: str | None) -> str:
     """
     if language is not None and language not in task.languages:
         must = f"one of {', '.join(task.languages)}" if task.languages else "omitted for a task that is English only"
-        raise ValueError(f"`xnli_language` must be {must}. Received: {language!r} with `task_name={task.name}`.")
+        raise ValueError(f"`xnli_language` must be {must}; got {language!r} with `task_name={task.name}`.")
     return language or LANGUAGE
 
 
@@ -48,7 +48,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
     row = find_glue_task(task)
     if split not in row.splits:
         raise ValueError(
-            f"`task_name={row.name}` only has the splits {', '.join(row.splits)}. Received: {split}; train on a task "
+            f"`task_name={row.name}` only has the splits {', '.join(row.splits)}; got {split}; train on a task "
             "with the same labels, and pass that run's `output_dir` as `init_checkpoint`."
         )
     layout = row.splits[split]

@@ -145,7 +145,7 @@ def _refuse_competing(at, wanted, more):
     """Raises ValueError if a line has documents in another form, too; `more`: {column: value}, not read by `wanted`."""
     if other := next((name for name in _LABELED if more.get(name)), None):
         raise ValueError(
-            f"{at}: a line must have 'documents', or 'positives' and 'negatives'. Received {wanted[1]!r} and "
+            f"{at}: a line must have 'documents', or 'positives' and 'negatives'; got {wanted[1]!r} and "
             f"{other!r}; {_REMEDY}."
         )
 
@@ -155,7 +155,7 @@ def _refuse_ids(path, rows):
     if all(cell.strip().isdecimal() for _, cells in rows for cell in cells):
         raise ValueError(
             f"{line_position(path, rows[0][0])}: a line must have the texts of a query, a positive and a negative "
-            f"document. Received numbers, which look like their ids: {excerpt(rows[0][1])}; replace the ids with the "
+            f"document; got numbers, which look like their ids: {excerpt(rows[0][1])}; replace the ids with the "
             "texts, or pass a run (.run or .trec) with `queries_file`, `documents_file` and `qrels_file`."
         )
 
@@ -166,7 +166,7 @@ def _check_all_or_none(path, name, rows):
     if len(set(has)) > 1:
         line, (here, before) = rows[has.index(not has[0])][0], ("without", "with") if has[0] else ("with", "without")
         raise ValueError(
-            f"{line_position(path, line)}: '{name}' must be in all lines or in none. Received a line {here} it after "
+            f"{line_position(path, line)}: '{name}' must be in all lines or in none; got a line {here} it after "
             f"lines {before} it; add it to all lines, or remove it from all."
         )
 
@@ -175,7 +175,7 @@ def _take(at, values):
     """Returns the query, the documents and their relevances of a line, {column: value}."""
     query, *others = values.values()
     if TEXT.read(query) is None or not query.strip():
-        raise ValueError(f"{at}: 'query' must be a text. Received: {excerpt(query)}; {_REMEDY}.")
+        raise ValueError(f"{at}: 'query' must be a text; got {excerpt(query)}; {_REMEDY}.")
     if 0 in values or "positive" in values:
         return query, [_document(at, each) for each in others], [1, 0]
     if "documents" in values:
@@ -188,13 +188,13 @@ def _take(at, values):
 def _documents(at, name, value):
     value = as_list(value)
     if not isinstance(value, list):
-        raise ValueError(f"{at}: '{name}' must be a list of texts. Received: {excerpt(value)}; {_REMEDY}.")
+        raise ValueError(f"{at}: '{name}' must be a list of texts; got {excerpt(value)}; {_REMEDY}.")
     return [_document(at, each) for each in value]
 
 
 def _document(at, value):
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{at}: every document must have text. Received {excerpt(value)}; fill it in, or remove it.")
+        raise ValueError(f"{at}: every document must have text; got {excerpt(value)}; fill it in, or remove it.")
     return without_surrogates(value)
 
 
@@ -204,7 +204,7 @@ def _relevances(at, value, count):
     if len(values) != count or not all(_is_within(each, MOST_RELEVANT) and each == each // 1 for each in values):
         raise ValueError(
             f"{at}: 'relevances' must be a list of {count} whole numbers from -{MOST_RELEVANT} to {MOST_RELEVANT}, one "
-            f"for each of the documents. Received: {excerpt(value)}; correct this line."
+            f"for each of the documents; got {excerpt(value)}; correct this line."
         )
     return list(map(int, values))
 
@@ -215,7 +215,7 @@ def _scores(at, value, count):
     if len(values) != count or not all(_is_within(each, _MOST_SCORE) for each in values):
         raise ValueError(
             f"{at}: 'scores' must be a list of {count} numbers, from -{_MOST_SCORE:g} to {_MOST_SCORE:g}, one for each "
-            f"document, those of positives before those of negatives. Received: {excerpt(value)}; correct this line."
+            f"document, those of positives before those of negatives; got {excerpt(value)}; correct this line."
         )
     return list(map(float, values))
 
@@ -231,7 +231,7 @@ def _document_ids(at, value, count):
     ids = [_id(at, "document_ids", each) for each in value] if isinstance(value, list) else []
     if len(ids) != count or len(set(ids)) < count:
         raise ValueError(
-            f"{at}: 'document_ids' must be a list of {count} different ids, one for each document. Received: "
+            f"{at}: 'document_ids' must be a list of {count} different ids, one for each document; got "
             f"{excerpt(value)}; correct this line."
         )
     return ids
@@ -240,5 +240,5 @@ def _document_ids(at, value, count):
 def _id(at, column, value):
     name = NAME.read(value)
     if name is None:
-        raise ValueError(f"{at}: {NAME.must}. Received '{column}': {excerpt(value)}; correct this line.")
+        raise ValueError(f"{at}: {NAME.must}; got '{column}': {excerpt(value)}; correct this line.")
     return name

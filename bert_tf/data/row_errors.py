@@ -29,7 +29,7 @@ def bare_returns(path: str, number: int, line: str) -> ValueError:
     read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
     before, _, _ = line.partition("\r")
     return ValueError(
-        f"{line_position(path, number)}: lines must end in a line feed (LF) or in CR LF. Received a bare carriage "
+        f"{line_position(path, number)}: lines must end in a line feed (LF) or in CR LF; got a bare carriage "
         f"return (CR) after {excerpt(before)}; convert the file: "
         f"{read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
     )

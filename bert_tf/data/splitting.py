@@ -165,7 +165,7 @@ def _read_groups(path, columns, parts):
     together = join_groups(same, group_by_values(_groups(path, columns))) if columns.group else same
     if (count := len(np.unique(together))) < parts:
         raise ValueError(
-            f"{path} has too few groups of rows to split: {parts} are needed, one for each file. Received "
+            f"{path} has too few groups of rows to split: {parts} are needed, one for each file; got "
             f"{len(examples)} rows in {count}, grouped by text{' and `group_column`' if columns.group else ''}; add "
             "rows, or split into fewer files."
         )
@@ -185,7 +185,7 @@ def _shares(eval_share, test_share):
     if not (0 < eval_share < 1 and 0 <= test_share < 1 and eval_share + test_share < 1):
         raise ValueError(
             "`eval_share` must be above 0, `test_share` 0 or more, and their sum below 1, so that rows are left for "
-            f"training. Received: {eval_share:g} and {test_share:g}; use shares such as 0.1."
+            f"training; got {eval_share:g} and {test_share:g}; use shares such as 0.1."
         )
     shares = {"train": 1 - eval_share - test_share, "eval": eval_share, "test": test_share}
     return {part: share for part, share in shares.items() if share}
@@ -196,7 +196,7 @@ def _paths(path, folder):
     paths = {part: os.path.join(folder, part + _ending(path)) for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:
         raise ValueError(
-            f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet. Received "
+            f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet; got "
             f"{folder}, which contains {os.path.basename(there[0])}; remove it, or choose another directory."
         )
     return paths

@@ -43,7 +43,7 @@ class Column:
         """
         if isinstance(self.name, str) and names.count(self.name) > 1:
             raise ValueError(
-                f"{at}: column names must be unique. Received {self.name!r} more than once in {excerpt(names)}; "
+                f"{at}: column names must be unique; got {self.name!r} more than once in {excerpt(names)}; "
                 f"set `{self.parameter}` to an index, from 0, or rename one."
             )
         if isinstance(self.name, str) and self.name in names:

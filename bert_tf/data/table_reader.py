@@ -44,7 +44,7 @@ def iterate_rows(
     if extension_of(path) not in _READERS:
         raise ValueError(
             f"{path} must end in .tsv, .csv, .jsonl (each optionally with .gz) or .parquet, because the extension "
-            f"decides the format. Received the name {os.path.basename(path)!r}; rename or convert the file."
+            f"decides the format; got the name {os.path.basename(path)!r}; rename or convert the file."
         )
     dialect.check(path)
     return _READERS[extension_of(path)](path, wanted, header, skip_short, dialect)
@@ -149,12 +149,12 @@ def parse_object(at: str, line: str) -> dict:
         value = json.loads(line, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{at}: every line must be one JSON object. Received {excerpt(line)}, which cannot be parsed ({error}); "
+            f"{at}: every line must be one JSON object; got {excerpt(line)}, which cannot be parsed ({error}); "
             "correct this line."
         ) from error
     if not isinstance(value, dict):
         raise ValueError(
-            f'{at}: every line must be one JSON object, as in {{"text": "..."}}. Received: {excerpt(value)}; '
+            f'{at}: every line must be one JSON object, as in {{"text": "..."}}; got {excerpt(value)}; '
             "correct this line."
         )
     return value
@@ -216,8 +216,8 @@ def _too_wide(path, line, row, names, separators):
     is_csv = extension_of(path) == ".csv"
     advice = f"put a field with {separators} in double quotes" if is_csv else f"remove stray {separators}"
     return ValueError(
-        f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
-        f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by index with `header=false`."
+        f"{line_position(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}; "
+        f"got {len(row)}: {excerpt(row)}; {advice}, or name the columns by index with `header=false`."
     )
 
 
@@ -231,15 +231,15 @@ def _too_short(path, line, row, need, wanted, separators):
         )
     return ValueError(
         f"{line_position(path, line)}: a row must have at least {number_of(need, 'column')}, separated by "
-        f"{separators}. Received {len(row)}: {excerpt(row)}; {remedy}."
+        f"{separators}; got {len(row)}: {excerpt(row)}; {remedy}."
     )
 
 
 def _index_without_header(path, column):
     if column.index() is None:
         raise ValueError(
-            f"{path}: `{column.parameter}` must be an index from 0 if the file has no header (`header=false`). "
-            f"Received: {column.name!r}; pass the index, or `header=true` if line 1 is a header."
+            f"{path}: `{column.parameter}` must be an index from 0 if the file has no header (`header=false`); "
+            f"got {column.name!r}; pass the index, or `header=true` if line 1 is a header."
         )
     return column.index()
 

@@ -108,7 +108,7 @@ def read_table(
         ValueError: the file cannot be read this way; the message names the file, the lines, the problem and a fix.
     """
     if len(text_columns) not in (1, 2):
-        raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
+        raise ValueError(f"`text_column` must name one or two columns; got {tuple(text_columns)}.")
     asked: list[tuple[str | int | None, str, ColumnType]]
     asked = [(column, "text_column", TEXT) for column in text_columns]
     asked += [(label_column, "label_column", label), (id_column, "id_column", NAME)]
@@ -191,7 +191,7 @@ def _check_same_columns(paths, header, dialect):
         first = named[0][1]
         if names != first if header or extension_of(path) not in SEPARATORS else len(names) != len(first):
             raise ValueError(
-                f"{path}: files that are read together must have the same columns. Received {excerpt(names, 200)}, but "
+                f"{path}: files that are read together must have the same columns; got {excerpt(names, 200)}, but "
                 f"{named[0][0]} has {excerpt(first, 200)}; make them the same."
             )
 
@@ -223,7 +223,7 @@ def check_ids(examples):
     for i, name in enumerate(examples.ids):
         if first.setdefault(name, i) != i:
             raise ValueError(
-                f"{examples.where(i)}: the ids of a file must be unique. Received {name!r}, which also occurs in "
+                f"{examples.where(i)}: the ids of a file must be unique; got {name!r}, which also occurs in "
                 f"{examples.where(first[name])}; give one of them another id, or remove it."
             )
 
@@ -266,8 +266,8 @@ def check_labels(
             if name not in ids:
                 advice = remedy or "check `label_column` and `header`, or train on examples of this label too"
                 raise ValueError(
-                    f"{examples.where(i)}: the label must be {whose}: {excerpt(list(known), 200)}. "
-                    f"Received: {name!r}; correct this line, {advice}."
+                    f"{examples.where(i)}: the label must be {whose}: {excerpt(list(known), 200)}; "
+                    f"got {name!r}; correct this line, {advice}."
                 )
     return [[ids[n] for n in label] if isinstance(label, tuple) else ids[label] for label in examples.labels]
 
@@ -322,7 +322,7 @@ def _checked(path, line, kinds, values, kept):
     if None in kept:
         (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
         raise ValueError(
-            f"{line_position(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
+            f"{line_position(path, line)}: {kind.must}; got {excerpt(value)} in column {column.name!r}; "
             f"correct this line, or {_column_advice(column)}."
         )
     return kept
@@ -426,7 +426,7 @@ def _bad_rows(path, lines, must, value, column, remedy):
         noun = "row" if path.lower().endswith(".parquet") else "line"
         more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {format_lines(lines[1:])}"
     return ValueError(
-        f"{line_position(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
+        f"{line_position(path, lines[0])}: {must}; got {excerpt(value)} in column {column.name!r}{more}; "
         f"{remedy}{advice}."
     )
 

@@ -136,7 +136,7 @@ def _check(path, held, expect):
                 called = _LENGTHS[feature.per]
                 remedy = f" with `{called}={length}`, or set `{called}={held[name][1]}` here"
             raise ValueError(
-                f"{path} must hold {name} as {_describe(needed)}. Received {_describe(held[name])}; "
+                f"{path} must hold {name} as {_describe(needed)}; got {_describe(held[name])}; "
                 f"create the records again{remedy}."
             )
 

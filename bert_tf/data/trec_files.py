@@ -42,11 +42,11 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
     found, seen = {}, set()
     for line, cells in _split_lines(path, encoding):
         if len(cells) not in (3, 6):
-            raise ValueError(f"{line_position(path, line)}: {_RUN}. Received: {excerpt(cells)}; correct this line.")
+            raise ValueError(f"{line_position(path, line)}: {_RUN}; got {excerpt(cells)}; correct this line.")
         query, document = cells[0], cells[2] if len(cells) == 6 else cells[1]
         if (query, document) in seen:
             raise ValueError(
-                f"{line_position(path, line)}: a query must have each document once. Received the document "
+                f"{line_position(path, line)}: a query must have each document once; got the document "
                 f"{document!r} of the query {query!r} again; remove one of them."
             )
         seen.add((query, document))
@@ -69,16 +69,16 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
         if len(cells) not in (3, 4) or not (whole.isascii() and whole.isdecimal()):
             if line == 1 and len(cells) in (3, 4) and _is_name(cells[-1]):
                 continue
-            raise ValueError(f"{line_position(path, line)}: {_QRELS}. Received: {excerpt(cells)}; correct this line.")
+            raise ValueError(f"{line_position(path, line)}: {_QRELS}; got {excerpt(cells)}; correct this line.")
         if float(whole) > MOST_RELEVANT:
             raise ValueError(
-                f"{line_position(path, line)}: a relevance must be from -{MOST_RELEVANT} to {MOST_RELEVANT}. Received: "
+                f"{line_position(path, line)}: a relevance must be from -{MOST_RELEVANT} to {MOST_RELEVANT}; got "
                 f"{excerpt(cells)}; correct this line."
             )
         judged, document = found.setdefault(cells[0], {}), cells[-2]
         if document in judged:
             raise ValueError(
-                f"{line_position(path, line)}: a query must have one judgment of each document. Received the document "
+                f"{line_position(path, line)}: a query must have one judgment of each document; got the document "
                 f"{document!r} of the query {cells[0]!r} again; remove one of them."
             )
         judged[document] = int(cells[-1])
@@ -116,7 +116,7 @@ def read_texts_by_id(
         if (name := NAME.read(name)) in ids:
             if name in found:
                 raise ValueError(
-                    f"{line_position(path, line)}: an id must have one text. Received {name!r} again; remove one of "
+                    f"{line_position(path, line)}: an id must have one text; got {name!r} again; remove one of "
                     "them."
                 )
             kinds = list(map(joined_type, ("text", TITLE_COLUMN)[: len(texts)]))
@@ -124,7 +124,7 @@ def read_texts_by_id(
             if None in read:
                 wrong = read.index(None)
                 raise ValueError(
-                    f"{line_position(path, line)}: {kinds[wrong].must}. Received {excerpt(texts[wrong])} for the id "
+                    f"{line_position(path, line)}: {kinds[wrong].must}; got {excerpt(texts[wrong])} for the id "
                     f"{name!r}; store it as a string."
                 )
             found[name] = join_texts(reversed(read))
@@ -153,7 +153,7 @@ def _ids_and_texts(path, dialect):
         cells = row.split(separator)
         if row and (len(cells) < 2 or any(cells[2:])):
             raise ValueError(
-                f"{line_position(path, line)}: {_TEXTS}. Received {number_of(len(cells), 'column')}, separated by "
+                f"{line_position(path, line)}: {_TEXTS}; got {number_of(len(cells), 'column')}, separated by "
                 f"{separator_name(separator)}: {excerpt(cells)}; correct this line, or convert the file to .jsonl."
             )
         if row:

@@ -34,7 +34,7 @@ class Windowing:
         if self.stride > room:
             raise ValueError(
                 f"`doc_stride` must be at most {room}, the number of text tokens that fit into a sequence of "
-                f"`max_seq_length`, so that windows overlap or touch. Received: {self.stride}; lower `doc_stride`, or "
+                f"`max_seq_length`, so that windows overlap or touch; got {self.stride}; lower `doc_stride`, or "
                 "omit it."
             )
 

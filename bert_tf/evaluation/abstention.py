@@ -31,7 +31,7 @@ class Abstention:
     def __post_init__(self):
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
-                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1. Received "
+                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1; got "
                 f"{self.share} and {self.threshold}; fit it again with `fit_abstention`."
             )
 
@@ -64,7 +64,7 @@ class RiskCoverageCurve:
         confidence, right = np.asarray(confidence, np.float64), np.asarray(right, bool)
         if confidence.ndim != 1 or confidence.shape != right.shape or not len(right):
             raise ValueError(
-                "Confidence and correctness must be arrays of shape [n] with n > 0. Received the shapes "
+                "Confidence and correctness must be arrays of shape [n] with n > 0; got the shapes "
                 f"{list(confidence.shape)} and {list(right.shape)}."
             )
         if not np.isfinite(confidence).all():

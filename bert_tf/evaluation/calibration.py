@@ -143,8 +143,8 @@ def _as_choices(values, labels, of_no):
     values, labels = np.asarray(values, np.float64), np.asarray(labels)
     if values.ndim != 2 or not values.size or labels.shape not in (values.shape, values.shape[:1]):
         raise ValueError(
-            "Values must be an array of shape [n, L] with n > 0, labels one of shape [n] or [n, L]. "
-            f"Received the shapes {list(values.shape)} and {list(labels.shape)}."
+            "Values must be an array of shape [n, L] with n > 0, labels one of shape [n] or [n, L]; "
+            f"got the shapes {list(values.shape)} and {list(labels.shape)}."
         )
     if labels.ndim == 1:
         return values, labels

@@ -30,7 +30,7 @@ class EntitySpan(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A tag at `index` that violates a scheme, with the `reason`, which continues "Received 'I-PER', "."""
+    """A tag at `index` that violates a scheme, with the `reason`, which continues "got 'I-PER', "."""
 
     index: int
     reason: str
@@ -47,7 +47,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     if not match and tag != "O":
         raise ValueError(
             "A tag must be O, or a prefix, a hyphen and a type without spaces, with the prefixes B and I (iob1, iob2) "
-            f"or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it."
+            f"or B, I, E and S (bioes); got the unknown tag {tag!r}; rename it."
         )
     return (match[1], match[2] or "") if match else _OUTSIDE
 
@@ -232,18 +232,18 @@ def _ratio(part, whole):
 
 def _check_scheme(scheme):
     if scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}; got {scheme!r}.")
 
 
 def _check_lengths(golds, predictions):
     if len(golds) != len(predictions):
         raise ValueError(
-            "`predictions` must have one sentence for each of `golds`. "
-            f"Received {len(predictions)} for {len(golds)}; pass matching lists."
+            "`predictions` must have one sentence for each of `golds`; "
+            f"got {len(predictions)} for {len(golds)}; pass matching lists."
         )
     for i, (gold, prediction) in enumerate(zip(golds, predictions, strict=True)):
         if len(gold) != len(prediction):
             raise ValueError(
-                f"Sentence {i} of `predictions` must have one tag per word. "
-                f"Received {len(prediction)} for {len(gold)} words; pad truncated sentences with O."
+                f"Sentence {i} of `predictions` must have one tag per word; "
+                f"got {len(prediction)} for {len(gold)} words; pad truncated sentences with O."
             )

@@ -235,13 +235,13 @@ def _as_pair(labels, predictions):
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.shape != predictions.shape or labels.ndim != 1 or not labels.size:
         raise ValueError(
-            "Labels and predictions must be two arrays of shape [n] with n > 0. "
-            f"Received the shapes {list(labels.shape)} and {list(predictions.shape)}."
+            "Labels and predictions must be two arrays of shape [n] with n > 0; "
+            f"got the shapes {list(labels.shape)} and {list(predictions.shape)}."
         )
     return labels, predictions
 
 
 def _lookup(name, table: Mapping):
     if name not in table:
-        raise ValueError(f"A metric must be one of {sorted(table)}. Received: {name!r}.")
+        raise ValueError(f"A metric must be one of {sorted(table)}; got {name!r}.")
     return table[name]

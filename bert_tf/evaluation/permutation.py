@@ -52,7 +52,7 @@ def permutation_test(a: Sequence[float], b: Sequence[float], samples: int = 200_
 
     a, b = (np.asarray(scores, np.float64) for scores in (a, b))
     if not (a.ndim == b.ndim == 1 and a.size and b.size and np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError(f"Both sets must be lists of finite scores. Received {a.tolist()} and {b.tolist()}.")
+        raise ValueError(f"Both sets must be lists of finite scores; got {a.tolist()} and {b.tolist()}.")
 
     def distance(x, y, axis):  # rounded: equal but for rounding is as far
         return np.abs(x.mean(axis) - y.mean(axis)).round(12)

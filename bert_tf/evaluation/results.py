@@ -25,7 +25,7 @@ def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, fl
             scores[name] = float(value)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; evaluate the "
+                f"{path}, line {number} must be a name, ` = ` and a number; got {line[:60]!r}; evaluate the "
                 "model again."
             ) from error
     return scores

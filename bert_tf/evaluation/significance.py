@@ -87,7 +87,7 @@ def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed:
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape or a.ndim != 2 or not len(a):
         raise ValueError(
-            "The per-example values of both systems must be two arrays of shape [n, k] with n > 0. Received the shapes "
+            "The per-example values of both systems must be two arrays of shape [n, k] with n > 0; got the shapes "
             f"{list(a.shape)} and {list(b.shape)}."
         )
     rows, counts = np.unique(np.concatenate([a, b], 1), axis=0, return_counts=True)
@@ -122,7 +122,7 @@ def _by_name(name, labels, a, b, num_classes):
     if name in CORRELATIONS:
         return CORRELATIONS[name]
     if name not in CLASS_SCORES:
-        raise ValueError(f"The bootstrap metric must be one of {sorted(METRICS)}. Received: {name!r}.")
+        raise ValueError(f"The bootstrap metric must be one of {sorted(METRICS)}; got {name!r}.")
     classes = np.arange(max(2, num_classes or int(max(labels.max(), a.max(), b.max())) + 1))
 
     def score(weights, labels, predictions):
@@ -195,7 +195,7 @@ def _as_triple(labels, a, b):
     arrays = [np.asarray(array) for array in (labels, a, b)]
     if len({array.shape for array in arrays}) > 1 or arrays[0].ndim != 1 or not arrays[0].size:
         raise ValueError(
-            "Labels and both predictions must be three arrays of shape [n] with n > 0. "
-            f"Received the shapes {[list(array.shape) for array in arrays]}."
+            "Labels and both predictions must be three arrays of shape [n] with n > 0; "
+            f"got the shapes {[list(array.shape) for array in arrays]}."
         )
     return arrays

@@ -95,7 +95,7 @@ class ExportOptions:
         if self.has_fast_encoder and reads_masked_lm and task.config.enhanced_mask_decoder:
             raise ValueError(
                 "`export_for=cpu` and `export_dtype=int8` must not be used for a model whose masked-LM head has an "
-                "enhanced mask decoder (enhanced_mask_decoder in its configuration). Received: "
+                "enhanced mask decoder (enhanced_mask_decoder in its configuration); got "
                 f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
             )
         if self.export_for == "onnx" and getattr(task, "lstm_units", None):

@@ -204,7 +204,7 @@ class DocumentIndex:
         width = self._segments[0].width if self._segments else vectors.shape[-1]
         if not len(ids) == len(texts) == len(payload) or vectors.shape != (len(ids), width):
             raise ValueError(
-                f"`ids`, `texts`, `payload` and `vectors` must match. Received {len(ids)} ids, {len(texts)} texts, "
+                f"`ids`, `texts`, `payload` and `vectors` must match; got {len(ids)} ids, {len(texts)} texts, "
                 f"{len(payload)} payloads and vectors of shape {list(vectors.shape)}, where the index has {width} "
                 "dimensions."
             )

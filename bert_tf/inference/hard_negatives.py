@@ -55,7 +55,7 @@ def read_positives(
     else:
         columns = ("text_a", "text_b") if text_columns is None else text_columns
         if len(columns) != 2:
-            raise ValueError(f"`text_column` must name two columns here. Received {len(columns)}: {','.join(columns)}.")
+            raise ValueError(f"`text_column` must name two columns here; got {len(columns)}: {','.join(columns)}.")
         examples = read_table(path, header=header, text_columns=columns, dialect=dialect)
         pairs = examples.text_a, examples.text_b
     pairs = list(zip(*pairs, strict=True))

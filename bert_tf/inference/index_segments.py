@@ -154,7 +154,7 @@ def document_columns(
     if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
         shown = ", ".join(repr(ids[row]) for row in wrong[:5])
         raise ValueError(
-            f"Embeddings in an index must be finite. Received NaN or infinite values for {len(wrong)} of "
+            f"Embeddings in an index must be finite; got NaN or infinite values for {len(wrong)} of "
             f"{number_of(len(vectors), 'document')}: ids {shown}"
             f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}; text of the first: {brief(texts[wrong[0]])}. "
             "Nothing was added. Correct these embeddings, check whether the model's weights are damaged, or compute "
@@ -274,7 +274,7 @@ def _write_hashes(folder):
             name = bytes(flat[splits[row] : splits[row + 1]]).decode("utf-8")
             if seen.setdefault(name, row) != row:
                 raise ValueError(
-                    f"Each id must be unique. Received {name!r} twice, in rows {seen[name]} and {row}, counted from 0; "
+                    f"Each id must be unique; got {name!r} twice, in rows {seen[name]} and {row}, counted from 0; "
                     "give one of them another id, or remove it."
                 )
     save_array(folder, "id_hashes", hashes)

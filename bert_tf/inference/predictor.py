@@ -94,7 +94,7 @@ class Predictor:
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
-            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts. Received: {texts!r:.60}.")
+            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts; got {texts!r:.60}.")
         is_one = self._is_example(texts)
         columns = self._columns([texts] if is_one else present_list(texts))
         answers = self._predict(columns, range(len(columns[0])), batch_size, self._model.are_few(columns))
@@ -197,7 +197,7 @@ def load_predictor(
 
 def _check_batch_size(batch_size):
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"`batch_size` must be a positive integer. Received: {batch_size!r}.")
+        raise ValueError(f"`batch_size` must be a positive integer; got {batch_size!r}.")
 
 
 def _checked(texts, given):
@@ -206,7 +206,7 @@ def _checked(texts, given):
         return text_list(texts, given.name)
     lists = [text_list(each, given.name) for each in texts]
     if [] in lists:
-        raise ValueError(f"`{given.name}` must not be empty. Received an empty list at position {lists.index([])}.")
+        raise ValueError(f"`{given.name}` must not be empty; got an empty list at position {lists.index([])}.")
     return lists
 
 

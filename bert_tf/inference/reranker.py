@@ -38,7 +38,7 @@ class Reranker:
 
     def __init__(self, path: str | os.PathLike, weight: float = 1.0) -> None:
         if not 0 <= weight <= 1:
-            raise ValueError(f"`weight` must be a number from 0 to 1. Received: {weight!r}.")
+            raise ValueError(f"`weight` must be a number from 0 to 1; got {weight!r}.")
         self._path, self._weight = resolve_model(path), weight
         self._predict = load_predictor(self._path, DOCUMENTS, "rerank", "a reranker", _advise)
 

@@ -171,15 +171,15 @@ class SearchIndex(DocumentIndex):
                 as `encoder`.
         """
         if top_k < 1:
-            raise ValueError(f"`top_k` must be a positive integer. Received: {top_k}.")
+            raise ValueError(f"`top_k` must be a positive integer; got {top_k}.")
         is_vectors = isinstance(queries, np.ndarray) and queries.dtype.kind == "f"
         queries = queries if is_vectors else text_list(queries)
         vectors = as_vectors(queries if is_vectors else self._query_encoder(queries))
         if self._segments and vectors.shape[1:] != ((width := self._segments[0].width),):
-            raise ValueError(f"`queries` must be vectors of shape [q, {width}]. Received: {list(vectors.shape)}.")
+            raise ValueError(f"`queries` must be vectors of shape [q, {width}]; got {list(vectors.shape)}.")
         if wrong := np.flatnonzero(~np.isfinite(vectors).all(-1)).tolist():
             raise ValueError(
-                f"Embeddings of `queries` must be finite. Received NaN or infinite values for {len(wrong)} of "
+                f"Embeddings of `queries` must be finite; got NaN or infinite values for {len(wrong)} of "
                 f"{len(vectors)} queries, such as query {wrong[0]} (counted from 0)"
                 f"{'' if is_vectors else f': {brief(queries[wrong[0]])}'}. Correct these embeddings, check whether the "
                 "model's weights are damaged, or compute the embeddings in float32."

@@ -104,7 +104,7 @@ class SentenceEncoder:
         options = EncodeOptions(layers, pooling, normalize, prompt, prompt_name, max_seq_length, do_lower_case, dim)
         path = resolve_model(path)
         if kind not in (None, *PROMPT_NAMES):
-            raise ValueError(f"`kind` must be one of {', '.join(PROMPT_NAMES)}, or None. Received: {kind!r}.")
+            raise ValueError(f"`kind` must be one of {', '.join(PROMPT_NAMES)}, or None; got {kind!r}.")
         sparse_recipe = _sparse_recipe_of(path, kind, sparse, options)
         self._extractor: Extractor | SparseExtractor
         if sparse_recipe:
@@ -348,7 +348,7 @@ def hash_model(
 def _check_dim(directory, dim, width):
     """Raises ValueError if `dim` is more than the model's `width`, and warns if it was not trained for that."""
     if dim > width:
-        raise ValueError(f"`dim` must be at most {width}, the number of dimensions of the model. Received: {dim}.")
+        raise ValueError(f"`dim` must be at most {width}, the number of dimensions of the model; got {dim}.")
     trained = (task_in(directory) or {}).get("matryoshka_dims")
     if trained is not None and dim not in (trained or [width]):
         logging.warning(

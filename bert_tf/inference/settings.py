@@ -78,7 +78,7 @@ class EncodeOptions:
 
     def __post_init__(self):
         if self.dim is not None and self.dim < 1:
-            raise ValueError(f"`dim` must be 1 or more. Received: {self.dim}.")
+            raise ValueError(f"`dim` must be 1 or more; got {self.dim}.")
 
 
 DEFAULT_ENCODING = EncodeOptions()
@@ -108,7 +108,7 @@ class MiningOptions:
     def __post_init__(self):
         if self.range_min + self.num_negatives > self.range_max:
             raise ValueError(
-                "`range_max` must be at least the sum of `range_min` and `num_negatives`. Received "
+                "`range_max` must be at least the sum of `range_min` and `num_negatives`; got "
                 f"`range_max={self.range_max}`, `range_min={self.range_min}` and `num_negatives={self.num_negatives}`; "
                 "raise `range_max`."
             )

@@ -49,7 +49,7 @@ class SparseExtractor(abc.ABC):
         self, name: str, description: ModelDescription, max_seq_length: int, max_active_dims: int | None = None
     ):
         if max_active_dims is not None and max_active_dims < 1:
-            raise ValueError(f"`max_active_dims` must be 1 or more. Received: {max_active_dims}.")
+            raise ValueError(f"`max_active_dims` must be 1 or more; got {max_active_dims}.")
         self.tokenizer, self.width = description.tokenizer, description.config.vocab_size
         self.token_counts = TokenCountLog(name, max_seq_length)
         self._longest, self._most = max_seq_length, max_active_dims
@@ -146,7 +146,7 @@ class StaticExtractor(SparseExtractor):
         description = load_description([encoder], vocab_file=vocab_file, do_lower_case=do_lower_case)
         longest = max_seq_length or recipe.max_seq_length or _ALL
         if longest < 1:
-            raise ValueError(f"`max_seq_length` must be 1 or more. Received: {longest}.")
+            raise ValueError(f"`max_seq_length` must be 1 or more; got {longest}.")
         super().__init__(folder, description, longest, max_active_dims)
         form, path = locate(folder)
         file = OPENERS[form](path)
@@ -197,11 +197,11 @@ def largest_tokens(
     """
     if not issparse(vectors) or vectors.ndim != 2 or vectors.shape[1] != extractor.width:
         raise ValueError(
-            f"`vectors` must be a SciPy sparse matrix, [n, {extractor.width}]. Received: "
+            f"`vectors` must be a SciPy sparse matrix, [n, {extractor.width}]; got "
             f"{type(vectors).__name__} {list(np.shape(vectors))}; pass embeddings of this encoder."
         )
     if top_k is not None and top_k < 1:
-        raise ValueError(f"`top_k` must be 1 or more. Received: {top_k}.")
+        raise ValueError(f"`top_k` must be 1 or more; got {top_k}.")
     rows, vocab, found = csr_matrix(vectors), extractor.tokenizer.vocab, []
     for start, end in itertools.pairwise(rows.indptr.tolist()):
         ids, weights = rows.indices[start:end], rows.data[start:end]

@@ -17,7 +17,7 @@ def as_vectors(vectors) -> np.ndarray:
 def check_vector_dtype(dtype: str):
     """Raises ValueError for an unknown type of stored embeddings."""
     if dtype not in VECTOR_DTYPES:
-        raise ValueError(f"`vector_dtype` must be one of {', '.join(VECTOR_DTYPES)}. Received: {dtype!r}.")
+        raise ValueError(f"`vector_dtype` must be one of {', '.join(VECTOR_DTYPES)}; got {dtype!r}.")
 
 
 def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
@@ -39,7 +39,7 @@ def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
     check_vector_dtype(dtype)
     if dtype != "float32" and not (finite := np.isfinite(vectors).all(-1)).all():
         raise ValueError(
-            f"`vector_dtype={dtype}` requires embeddings without NaN or infinite values. Received {(~finite).sum()} of "
+            f"`vector_dtype={dtype}` requires embeddings without NaN or infinite values; got {(~finite).sum()} of "
             f"{len(vectors)} with such values; check whether the model's precision is too narrow."
         )
     if dtype == "int8":
@@ -48,7 +48,7 @@ def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "binary":
         if vectors.shape[-1] % 8:
             raise ValueError(
-                "`vector_dtype=binary` requires a number of dimensions that is a multiple of 8. Received "
+                "`vector_dtype=binary` requires a number of dimensions that is a multiple of 8; got "
                 f"{vectors.shape[-1]}; choose such a `dim`, or `vector_dtype=int8`."
             )
         return np.packbits(vectors > 0, axis=-1)

@@ -168,7 +168,7 @@ class EncoderConfig:
         size = self.vocab_size
         if isinstance(size, str | os.PathLike) and not os.fspath(size).isdigit():
             raise ValueError(
-                f"vocab_size must be a positive integer. Received: {os.fspath(size)!r}. If this is a path, "
+                f"vocab_size must be a positive integer; got {os.fspath(size)!r}. If this is a path, "
                 "EncoderConfig.load reads the configuration there."
             )
         if isinstance(self.pos_att_type, list):  # of JSON
@@ -177,7 +177,7 @@ class EncoderConfig:
             _check_field(field, getattr(self, field.name))
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size must be a multiple of num_attention_heads. Received: hidden_size={self.hidden_size}, "
+                f"hidden_size must be a multiple of num_attention_heads; got hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
             )
         row = family_registry.family(self.model_type)
@@ -185,12 +185,12 @@ class EncoderConfig:
             object.__setattr__(self, "first_position", row.pad_before_positions + 1)
         if self.first_position >= self.max_position_embeddings:
             raise ValueError(
-                f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
+                f"first_position must be below max_position_embeddings; got {self.first_position} and "
                 f"{self.max_position_embeddings}."
             )
         if self.num_blocks > self.num_hidden_layers:
             raise ValueError(
-                f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
+                f"num_hidden_groups must be at most num_hidden_layers; got {self.num_hidden_groups} and "
                 f"{self.num_hidden_layers}."
             )
         _check_layers(self)
@@ -273,7 +273,7 @@ class EncoderConfig:
         """
         if not isinstance(values, Mapping):
             raise ValueError(
-                f"A configuration must be a dictionary. Received an object of class {type(values).__name__}. "
+                f"A configuration must be a dictionary; got an object of class {type(values).__name__}. "
                 "EncoderConfig.load(path) reads one from a file or a model's directory."
             )
         values = config_keys.translate(values)
@@ -388,10 +388,10 @@ def _check_field(field, value):
     else:
         good, must = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0, "a positive number"
     if not good:
-        raise ValueError(f"{field.name} must be {must}. Received: {brief(value)}.")
+        raise ValueError(f"{field.name} must be {must}; got {brief(value)}.")
     most = _MOST.get(field.name, _MOST_OF_ALL)
     if not isinstance(value, (str, tuple)) and value > most:
-        raise ValueError(f"{field.name} must be at most {most:,}. Received: {brief(value)}.")
+        raise ValueError(f"{field.name} must be at most {most:,}; got {brief(value)}.")
 
 
 def _check_layers(c):
@@ -418,7 +418,7 @@ def _check_layers(c):
     _require(not c.head_norm or c.classifier_act, "head_norm", "classifier_act", "none")
     if c.conv_kernel_size is not None:
         if not c.conv_kernel_size % 2:
-            raise ValueError(f"conv_kernel_size must be odd. Received: {c.conv_kernel_size}.")
+            raise ValueError(f"conv_kernel_size must be odd; got {c.conv_kernel_size}.")
         _require(not c.is_decoder, "conv_kernel_size", "is_decoder=False", "true")
     _check_positions(c)
 
@@ -463,13 +463,13 @@ def _check_fixed(config):
         must, received = (", ".join(f"{name}={getattr(c, name)!r}" for name in wrong) for c in (read, config))
         raise ValueError(
             f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because files "
-            f"with this type are always loaded with it. Received: {received}; change it, or use another model_type."
+            f"with this type are always loaded with it; got {received}; change it, or use another model_type."
         )
 
 
 def _require(good, setting, must, received):
     if not good:
-        raise ValueError(f"{setting} requires {must}. Received: {received}.")
+        raise ValueError(f"{setting} requires {must}; got {received}.")
 
 
 def _checked_heads(config, given):
@@ -477,17 +477,17 @@ def _checked_heads(config, given):
     try:
         pruned = {int(layer): tuple(sorted({int(head) for head in heads})) for layer, heads in given.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"pruned_heads must map layers to lists of heads. Received: {given!r}.") from error
+        raise ValueError(f"pruned_heads must map layers to lists of heads; got {given!r}.") from error
     A, L = config.num_attention_heads, config.num_hidden_layers
     known = all(0 <= layer < L and all(0 <= head < A for head in heads) for layer, heads in pruned.items())
     if not known or any(len(heads) >= A for heads in pruned.values()):
         raise ValueError(
-            f"pruned_heads must map layers from 0 to {L - 1} to heads from 0 to {A - 1}, and not to all of them. "
-            f"Received: {given!r}."
+            f"pruned_heads must map layers from 0 to {L - 1} to heads from 0 to {A - 1}, and not to all of them; "
+            f"got {given!r}."
         )
     if pruned and config.num_blocks < L:
         raise ValueError(
-            "pruned_heads requires layers with their own weights. Received: "
+            "pruned_heads requires layers with their own weights; got "
             f"{given!r} for a model whose {L} layers share {config.num_blocks} blocks."
         )
     return dict(sorted(pruned.items()))

@@ -45,7 +45,7 @@ def check_not_gliner(directory: str):
     """Raises ValueError if a directory contains a GLiNER model, whose layers after the encoder are not supported."""
     if os.path.exists(os.path.join(directory, GLINER_FILE)):
         raise ValueError(
-            f"GLiNER models, which find entities of any named type, are not supported. Received {directory}, which "
+            f"GLiNER models, which find entities of any named type, are not supported; got {directory}, which "
             f"contains {GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
         )
 

@@ -99,7 +99,7 @@ def check_config_keys(values):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
             stated = ", ".join(json.dumps(value) for value in allowed if value is not None or len(allowed) == 1)
             raise ValueError(
-                f"{key} must be {stated} or absent, because {reason} here. Received: {brief(values[key])}; use another "
+                f"{key} must be {stated} or absent, because {reason} here; got {brief(values[key])}; use another "
                 "model."
             )
 

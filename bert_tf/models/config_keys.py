@@ -32,7 +32,7 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("is_decoder") is True and config_files.ignores_is_decoder(values):
         raise ValueError(
             "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
-            "Transformers whatever the key says. Received: true; remove the key."
+            "Transformers whatever the key says; got true; remove the key."
         )
     read = {"hidden_act": "gelu", **row.read(values)}
     for name in ACTIVATION_FIELDS:
@@ -45,11 +45,11 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _translate_activation(key, given, hugging_face):
     if not isinstance(given, str):
-        raise ValueError(f"{key} must be the name of an activation. Received: {brief(given)}.")
+        raise ValueError(f"{key} must be the name of an activation; got {brief(given)}.")
     act = given.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
     act = _HUGGING_FACE_ACTIVATIONS.get(act, act)
     if act not in ACTIVATIONS:
-        raise ValueError(f"{key} must be one of {', '.join(ACTIVATIONS)}. Received: {brief(given)}.")
+        raise ValueError(f"{key} must be one of {', '.join(ACTIVATIONS)}; got {brief(given)}.")
     return act

@@ -69,7 +69,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
     kind = str(said).rpartition(".")[2]
     if kind not in kinds:
         raise ValueError(
-            f"{path} must name one of the activations {', '.join(kinds)} of torch. Received: {brief(said)}; use "
+            f"{path} must name one of the activations {', '.join(kinds)} of torch; got {brief(said)}; use "
             "another model."
         )
     return kinds[kind]
@@ -89,7 +89,7 @@ def check_reranker_prompts(directory: str):
     if default and prompts[default]:
         raise ValueError(
             f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
-            f"prompt. Received: {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
+            f"prompt; got {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
             "key to score texts without the prompt."
         )
     if any(prompts.values()):

@@ -126,7 +126,7 @@ class Embeddings(ConfiguredLayer):
         if not 0 <= int(tf.reduce_min(segment_ids)) <= int(tf.reduce_max(segment_ids)) < self.type_vocab_size:
             raise ValueError(
                 f"segment_ids must be from 0 to {self.type_vocab_size - 1}, because type_vocab_size is "
-                f"{self.type_vocab_size}. Received: {int(tf.reduce_min(segment_ids))} to "
+                f"{self.type_vocab_size}; got {int(tf.reduce_min(segment_ids))} to "
                 f"{int(tf.reduce_max(segment_ids))}; omit them if each sequence holds one text."
             )
 
@@ -149,7 +149,7 @@ def check_static_length(length: int | None, config: Any):
     """
     if length is not None and length > config.max_position_embeddings - config.first_position:
         raise ValueError(
-            f"{_most_tokens(config)} Received: {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
+            f"{_most_tokens(config)}; got {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
         )
 
 
@@ -163,7 +163,7 @@ def ensure_length(input_ids, config: Any):
     """
     check_static_length(input_ids.shape[-1], config)
     length, most = tf.shape(input_ids)[-1], config.max_position_embeddings - config.first_position
-    fits = tf.debugging.Assert(length <= most, [f"{_most_tokens(config)} The request has", length])
+    fits = tf.debugging.Assert(length <= most, [f"{_most_tokens(config)}. The request has", length])
     with tf.control_dependencies([fits]):
         return tf.identity(input_ids)
 
@@ -171,7 +171,7 @@ def ensure_length(input_ids, config: Any):
 def _most_tokens(config):
     less = f" - first_position = {config.max_position_embeddings - config.first_position}"
     less = less if config.first_position else ""
-    return f"A sequence must have at most max_position_embeddings = {config.max_position_embeddings}{less} tokens."
+    return f"A sequence must have at most max_position_embeddings = {config.max_position_embeddings}{less} tokens"
 
 
 def restarting_positions(sentence_ids):

@@ -69,7 +69,7 @@ class Encoder(NamedInputsModel):
         super().__init__(**kwargs)
         if not isinstance(config, EncoderConfig | Mapping):
             raise ValueError(
-                "`config` must be an EncoderConfig or a dictionary. Received an object of class "
+                "`config` must be an EncoderConfig or a dictionary; got an object of class "
                 f"{type(config).__name__}. For the encoder of a checkpoint, use `bert_tf.load(path).encoder`; for one "
                 "with random weights, `Encoder(EncoderConfig.load(path))`."
             )
@@ -197,7 +197,7 @@ class Encoder(NamedInputsModel):
     def _check_head_mask(self, head_mask):
         if head_mask is not None and len(head_mask) != (layers := self.config.num_hidden_layers):
             raise ValueError(
-                f"`head_mask` must have one entry for each of {layers} layers, with one number per head. Received: "
+                f"`head_mask` must have one entry for each of {layers} layers, with one number per head; got "
                 f"{len(head_mask)} entries; use ones for layers that keep all heads."
             )
 

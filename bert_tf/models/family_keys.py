@@ -34,13 +34,13 @@ def read_relative_positions(values: Mapping[str, Any], defaults: Mapping[str, An
     for key, (supported, absent) in good.items():
         if values.get(key, absent) != supported:
             received = brief(values[key]) if key in values else "none"
-            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type. Received: {received}; use "
+            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type; got {received}; use "
                              "another model.")  # fmt: skip
     kinds = values.get("pos_att_type")
     if isinstance(kinds, str):
         values["pos_att_type"] = kinds = [kind.strip() for kind in kinds.lower().split("|")]
     if not kinds:
-        raise ValueError(f"pos_att_type must have c2p, p2c or both for this model_type. Received: {brief(kinds)}.")
+        raise ValueError(f"pos_att_type must have c2p, p2c or both for this model_type; got {brief(kinds)}.")
     for key in ("position_buckets", "max_relative_positions"):
         if values.get(key) == -1:
             del values[key]
@@ -72,11 +72,11 @@ def _every_n_layers(kinds, stated, layers):
     if not known or not (every := next(fits, None)):
         raise ValueError(
             "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in "
-            f"the others. Received: {brief(kinds)}; use another model."
+            f"the others; got {brief(kinds)}; use another model."
         )
     if type(layers) is int and len(kinds) != layers:
         raise ValueError(
-            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}. Received: a "
+            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}; got a "
             f"list of {len(kinds)}; correct one of the two keys."
         )
     return every
@@ -89,19 +89,19 @@ def _rope_bases(rope):
     for each in (flat, *entries.values()):
         if isinstance(each, Mapping) and each.get("rope_type", "default") != "default":
             raise ValueError(
-                "rope_parameters must have the rope_type default, because positions are not scaled here. Received: "
+                "rope_parameters must have the rope_type default, because positions are not scaled here; got "
                 f"{brief(each)}; use another model."
             )
     # Transformers 5 adds these two to the file of a model without local attention, and ignores them.
     if given is not rope or not flat.items() <= {"rope_type": "default", "rope_theta": None}.items():
         raise ValueError(
-            f"rope_parameters must state rope_theta for each of {' and '.join(_ROPE_BASES)}. Received: {brief(rope)}; "
+            f"rope_parameters must state rope_theta for each of {' and '.join(_ROPE_BASES)}; got {brief(rope)}; "
             'write {"full_attention": {"rope_theta": 160000.0}, "sliding_attention": {"rope_theta": 10000.0}}, with '
             "the model's own values."
         )
     for kind, entry in entries.items():
         if not isinstance(entry, Mapping) or entry.get("rope_theta") is None:
-            raise ValueError(f"rope_parameters must state rope_theta for {kind}. Received: {brief(entry)}; add it.")
+            raise ValueError(f"rope_parameters must state rope_theta for {kind}; got {brief(entry)}; add it.")
         if others := sorted({*entry} - {"rope_type", "rope_theta"}):
             raise ValueError(
                 f"rope_parameters must have only rope_type and rope_theta for {kind}. Also received: "
@@ -135,11 +135,11 @@ def read_gpt2_keys(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         values = _GPT2_DEFAULTS | values
         if key := next((key for key in _GPT2_STATED if key not in values), None):
             raise ValueError(
-                f"{key} must be {json.dumps(_GPT2_STATED[key])} for this model_type. Received: none, which has another "
+                f"{key} must be {json.dumps(_GPT2_STATED[key])} for this model_type; got none, which has another "
                 "meaning in the published code; use another model."
             )
         if values.get("n_inner") is None:
-            raise ValueError("n_inner must be stated for this model_type. Received: none; add the width of mlp.fc11.")
+            raise ValueError("n_inner must be stated for this model_type; got none; add the width of mlp.fc11.")
     elif "classifier_bias" not in values:  # the class of Transformers 5 has these biases
         values |= {"classifier_bias": True, "decoder_bias": True}
     if (rope := values.pop("rope_parameters", None)) is not None:
@@ -155,7 +155,7 @@ def read_gpt2_keys(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
 def _only_base(rope):
     if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default" or "rope_theta" not in rope:
         raise ValueError(
-            "rope_parameters must have the rope_type default and a rope_theta for this model_type. Received: "
+            "rope_parameters must have the rope_type default and a rope_theta for this model_type; got "
             f"{brief(rope)}; use another model."
         )
     return rope["rope_theta"]
@@ -165,7 +165,7 @@ def _check_base(values, key):
     """Raises ValueError for an explicit null: without rotary positions there would be a table, which has no name."""
     for name in (key, "global_rope_theta"):
         if name in values and values[name] is None:
-            raise ValueError(f"{name} must be a positive number for this model_type. Received: null; state the base.")
+            raise ValueError(f"{name} must be a positive number for this model_type; got null; state the base.")
 
 
 def _check_head_width(values, defaults):
@@ -174,7 +174,7 @@ def _check_head_width(values, defaults):
     width, heads = (values.get(old, values.get(new, defaults.get(new))) for old, new in names)
     if given is not None and type(width) is int and type(heads) is int and heads and given != width // heads:
         raise ValueError(
-            f"head_dim must be {width // heads}, hidden_size / num_attention_heads, or absent. Received: "
+            f"head_dim must be {width // heads}, hidden_size / num_attention_heads, or absent; got "
             f"{brief(given)}; use another model."
         )
 
@@ -223,7 +223,7 @@ def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     if "rope_parameters" in values:
         raise ValueError(
             "rope_parameters must be absent for this model_type: rope_theta and rope_scaling state how positions are "
-            f"rotated. Received: {brief(values['rope_parameters'])}; use the configuration as published."
+            f"rotated; got {brief(values['rope_parameters'])}; use the configuration as published."
         )
     _check_base(values, "rope_theta")
     scaling = values.pop("rope_scaling", None)
@@ -235,8 +235,8 @@ def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
     if kind != "ntk" or not is_number or factor < 1 or any(value is not None for value in given.values()):
         raise ValueError(
-            "rope_scaling must have the type ntk and a factor of 1 or more, and nothing else, for this model_type. "
-            f"Received: {brief(scaling)}; use another model."
+            "rope_scaling must have the type ntk and a factor of 1 or more, and nothing else, for this model_type; "
+            f"got {brief(scaling)}; use another model."
         )
     return values | {"rope_ntk_factor": float(factor)}
 

@@ -266,7 +266,7 @@ def family(model_type: str) -> Family:
     """
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise ValueError(
-            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; use a model of one of these "
+            f"model_type must be one of {sorted(FAMILIES)}; got {brief(model_type)}; use a model of one of these "
             "families."
         )
     return FAMILIES[model_type]
@@ -291,4 +291,4 @@ def size(name: str) -> dict[str, Any]:
     for model_type, row in FAMILIES.items():
         if name in row.sizes:
             return row.read({"model_type": model_type, **row.sizes[name]})
-    raise ValueError(f"The model size must be one of {published_sizes()}. Received: {name!r}.")
+    raise ValueError(f"The model size must be one of {published_sizes()}; got {name!r}.")

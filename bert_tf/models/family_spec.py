@@ -53,14 +53,14 @@ class InputTemplate:
             ValueError: there is no room for the special tokens.
         """
         if max_seq_length < self.special(texts):
-            raise ValueError(f"{self.needed_length(texts)} Received: {max_seq_length}; raise `max_seq_length`.")
+            raise ValueError(f"{self.needed_length(texts)}; got {max_seq_length}; raise `max_seq_length`.")
         return max_seq_length - self.special(texts)
 
     def needed_length(self, texts: int) -> str:
         """Returns the requirement of `room_for`, as messages state it."""
         return (
             f"`max_seq_length` must be at least {self.special(texts)}, to hold the special tokens "
-            f"{' '.join(self.pieces(texts))}."
+            f"{' '.join(self.pieces(texts))}"
         )
 
     @property
@@ -192,7 +192,7 @@ class Family:
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
                 raise ValueError(
-                    f"{self.key_in(values, name)} must be {value!r} or absent for this model_type. Received: "
+                    f"{self.key_in(values, name)} must be {value!r} or absent for this model_type; got "
                     f"{brief(ours[name])}."
                 )
         if self.pad_before_positions is not None:
@@ -213,16 +213,16 @@ class Family:
         if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
             raise ValueError(
                 "pad_token_id must be an integer of 0 or more for this model_type, because its positions begin after "
-                f"it. Received: {brief(pad)}."
+                f"it; got {brief(pad)}."
             )
         if self.fixed.get("first_position", pad + 1) != pad + 1:
             raise ValueError(
-                f"pad_token_id must be {self.fixed['first_position'] - 1} or absent for this model_type. Received: "
+                f"pad_token_id must be {self.fixed['first_position'] - 1} or absent for this model_type; got "
                 f"{pad}."
             )
         if ours.setdefault("first_position", pad + 1) != pad + 1:
             raise ValueError(
-                "first_position must be pad_token_id + 1 or absent for this model_type. Received: "
+                "first_position must be pad_token_id + 1 or absent for this model_type; got "
                 f"{brief(ours['first_position'])} with pad_token_id {pad}."
             )
 

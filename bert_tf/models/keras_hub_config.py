@@ -40,7 +40,7 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     backbones = {f"{row.keras_hub.classes}Backbone": name for name, row in FAMILIES.items() if row.keras_hub}
     given, name = values.get("config"), values.get("class_name")
     if not isinstance(name, str) or name not in backbones or not isinstance(given, Mapping):
-        raise ValueError(f"A KerasHub preset must be one of {', '.join(backbones)}. Received: {name!r}.")
+        raise ValueError(f"A KerasHub preset must be one of {', '.join(backbones)}; got {name!r}.")
     model_type = backbones[name]
     row = FAMILIES[model_type]
     known = {ours: given[theirs] for theirs, ours in keras_hub_keys(model_type).items() if theirs in given}
@@ -62,7 +62,7 @@ def _check_buckets(buckets, most):
     from bert_tf.models.position_buckets import keras_hub_buckets, position_buckets  # here: it imports NumPy
 
     if most > _LONGEST:
-        raise ValueError(f"max_sequence_length must be at most {_LONGEST:,} in a KerasHub preset. Received: {most}.")
+        raise ValueError(f"max_sequence_length must be at most {_LONGEST:,} in a KerasHub preset; got {most}.")
     ours, theirs = (compute(most, buckets, most) for compute in (position_buckets, keras_hub_buckets))
     if (ours != theirs).any():
         distance = int((ours != theirs).argmax())

@@ -37,13 +37,13 @@ class Lora:
                 for n, kind in ((self.rank, int), (self.alpha, (int, float)))]  # fmt: skip
         if not all(good):
             raise ValueError(
-                f"`lora_rank` must be a whole number above 0, and `lora_alpha` a number above 0, at most {_LARGEST:,}. "
-                f"Received: {self.rank!r:.80} and {self.alpha!r:.80}."
+                f"`lora_rank` must be a whole number above 0, and `lora_alpha` a number above 0, at most {_LARGEST:,}; "
+                f"got {self.rank!r:.80} and {self.alpha!r:.80}."
             )
         known = isinstance(self.targets, (list, tuple)) and all(name in TARGETS for name in self.targets)
         if not known or not self.targets or len(set(self.targets)) < len(self.targets):
             raise ValueError(
-                f"`lora_targets` must be distinct names from {list(TARGETS)}. Received: {self.targets!r}."
+                f"`lora_targets` must be distinct names from {list(TARGETS)}; got {self.targets!r}."
             )
         object.__setattr__(self, "targets", tuple(self.targets))
         object.__setattr__(self, "alpha", float(self.alpha))
@@ -59,7 +59,7 @@ class Lora:
             return value
         fields = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(value, Mapping) or not {"rank", "alpha"} <= set(value) <= set(fields):
-            raise ValueError(f"lora must hold {fields}. Received: {value!r}.")
+            raise ValueError(f"lora must hold {fields}; got {value!r}.")
         return cls(**value)
 
     def to_dict(self) -> dict[str, Any]:

@@ -63,13 +63,13 @@ def named_inputs(inputs: Mapping[str, Any], takes: Sequence[str] = ENCODER_FEATU
     """
     if not isinstance(inputs, Mapping):
         raise ValueError(
-            f"`inputs` must be a dict with `input_ids` and optionally {_listed(takes[1:])}. Received: "
+            f"`inputs` must be a dict with `input_ids` and optionally {_listed(takes[1:])}; got "
             f"{type(inputs).__name__}; pass the tokenizer's output, as in bert.encoder(bert.tokenizer(texts))."
         )
     check_names(inputs, takes)
     found = {name: _tensor(name, values) for name, values in inputs.items() if values is not None}
     if "input_ids" not in found:
-        raise ValueError(f"`inputs` lacks `input_ids`. Received: {_listed(inputs)}; add them.")
+        raise ValueError(f"`inputs` lacks `input_ids`; got {_listed(inputs)}; add them.")
     _check_shapes(found)
     _check_mask(found.get("input_mask"))
     return found
@@ -81,7 +81,7 @@ def check_names(given: Mapping[str, Any], takes: Sequence[str]):
     if not strange:
         return
     advice = [_advice(name, takes) for name in strange]
-    raise ValueError(f"`inputs` must only have {_listed(takes)}. Received {'; '.join(advice)}.")
+    raise ValueError(f"`inputs` must only have {_listed(takes)}; got {'; '.join(advice)}.")
 
 
 def _advice(name, takes):
@@ -100,7 +100,7 @@ def _listed(names):
 def _tensor(name, values):
     if isinstance(values, tf.RaggedTensor):
         raise ValueError(
-            f"`{name}` must be a dense tensor [B, S]. Received a ragged one; pad it, as with `tokenizer.pad`."
+            f"`{name}` must be a dense tensor [B, S]; got a ragged one; pad it, as with `tokenizer.pad`."
         )
     if not isinstance(values, tf.Tensor | tf.Variable | keras.KerasTensor | keras.Variable):
         values = _array(name, values)
@@ -108,7 +108,7 @@ def _tensor(name, values):
     wanted = "float32" if name in _FLOATS else "int32"
     if wanted == "int32" and dtype != "bool" and "int" not in dtype:
         raise ValueError(
-            f'`{name}` must be integers. Received: {dtype}; convert it, or create the keras.Input with dtype="int32".'
+            f'`{name}` must be integers; got {dtype}; convert it, or create the keras.Input with dtype="int32".'
         )
     if isinstance(values, np.ndarray):
         return tf.constant(values.astype(wanted))
@@ -120,7 +120,7 @@ def _array(name, values):
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(
-            f"`{name}` must have sequences of equal length. Received lists of several lengths; pad them, and pass an "
+            f"`{name}` must have sequences of equal length; got lists of several lengths; pad them, and pass an "
             "`input_mask` with 0 for padding."
         ) from error
 
@@ -129,12 +129,12 @@ def _check_shapes(found):
     shape = tf.TensorShape(found["input_ids"].shape)
     if shape.rank not in (None, 2):
         raise ValueError(
-            f"`input_ids` must be a batch of sequences, [B, S]. Received shape {shape}; put one sequence in a list."
+            f"`input_ids` must be a batch of sequences, [B, S]; got shape {shape}; put one sequence in a list."
         )
     for name in ENCODER_FEATURES:
         if name in found and not shape.is_compatible_with(found[name].shape):
             raise ValueError(
-                f"`{name}` must have the shape of `input_ids`, {shape}. Received: {tuple(found[name].shape)}; pass one "
+                f"`{name}` must have the shape of `input_ids`, {shape}; got {tuple(found[name].shape)}; pass one "
                 "value per token."
             )
 
@@ -146,6 +146,6 @@ def _check_mask(mask):
     low, high = int(tf.reduce_min(mask)), int(tf.reduce_max(mask))
     if low < 0 or high > 1:
         raise ValueError(
-            f"`input_mask` must be 1 for tokens and 0 for padding. Received values from {low} to {high}; is it another "
+            f"`input_mask` must be 1 for tokens and 0 for padding; got values from {low} to {high}; is it another "
             "input, or a mask that is added to attention scores?"
         )

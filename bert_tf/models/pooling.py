@@ -26,7 +26,7 @@ def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
     if isinstance(layers, str):
         if layers not in LAYERS:
             raise ValueError(
-                f"`{name}` must be one of {', '.join(LAYERS)}, or layer indices. Received: {layers!r}."
+                f"`{name}` must be one of {', '.join(LAYERS)}, or layer indices; got {layers!r}."
             )
         need = 4 if layers.endswith("last_4") else 2 if layers == "second_to_last" else 0
         if num_layers < need:
@@ -38,8 +38,8 @@ def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
     wrong = [n for n in layers if not -num_layers <= n < num_layers]
     if wrong or not len(layers):
         raise ValueError(
-            f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}: there are {num_layers} layers. "
-            f"Received: {wrong[0] if wrong else 'none'}; choose others."
+            f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}: there are {num_layers} layers; "
+            f"got {wrong[0] if wrong else 'none'}; choose others."
         )
 
 
@@ -115,7 +115,7 @@ def check_pooling(pooling: Pooling, is_decoder: bool = False):
     wrong = [name for name in _names(pooling) if name not in POOLINGS]
     if wrong or not len(pooling):
         raise ValueError(
-            f"`pooling` must be one or several of {', '.join(POOLINGS)}. Received: {wrong[0] if wrong else ''!r}; "
+            f"`pooling` must be one or several of {', '.join(POOLINGS)}; got {wrong[0] if wrong else ''!r}; "
             "choose one."
         )
     if is_decoder and "cls" in _names(pooling):

@@ -163,7 +163,7 @@ def read_recipe(directory: str) -> PoolingConfig | None:
         )
     if kind != "Transformer" or not rest or rest[0][0] != "Pooling":
         there = " ".join([kind, *(name for name, _ in rest)])
-        raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; use another model.")
+        raise ValueError(f"{path} must begin with a Transformer and a Pooling; got {there}; use another model.")
     steps = []
     for kind, module in rest[1:]:
         if kind not in _STEPS:
@@ -235,7 +235,7 @@ def check_single_module(path: str):
     if len(modules := read_modules(path)) > 1:
         raise ValueError(
             "CrossEncoders with several modules are not supported, only those that are a text classifier with one "
-            f"output. Received {path}, which lists {', '.join(kind for kind, _ in modules)}; use another model, or "
+            f"output; got {path}, which lists {', '.join(kind for kind, _ in modules)}; use another model, or "
             "train one with `bert-tf run_reranker`."
         )
 
@@ -269,7 +269,7 @@ def folders(path: str) -> list[str]:
                or name in (".", "..") or "\0" in name]  # fmt: skip
     if strange:
         raise ValueError(
-            f"The modules in {path} must each have a `path` next to it. Received the path {brief(strange[0])}; "
+            f"The modules in {path} must each have a `path` next to it; got the path {brief(strange[0])}; "
             "correct it."
         )
     return [name for name in names if name]
@@ -277,7 +277,7 @@ def folders(path: str) -> list[str]:
 
 def _unknown(path, kind):
     return ValueError(
-        f"The modules in {path} must be Transformer, Pooling, Dense or Normalize of sentence-transformers. Received: "
+        f"The modules in {path} must be Transformer, Pooling, Dense or Normalize of sentence-transformers; got "
         f"{brief(kind)}; use another model."
     )
 
@@ -287,7 +287,7 @@ def _of_transformer(directory):
     values = checked_settings(path, _OF_TRANSFORMER) if path else {}
     task = typed_value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
-        raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; use another model.")
+        raise ValueError(f"{path} must describe an encoder; got transformer_task={task!r}; use another model.")
     length = typed_value(path, values, "max_seq_length", int, tokenizer_length(directory))
     return {"max_seq_length": length, "lower": typed_value(path, values, "do_lower_case", bool, False)}
 
@@ -314,7 +314,7 @@ def _of_pooling(directory, folder):
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes or not all(isinstance(m, str) and m in MODES for m in modes):
         raise ValueError(
-            f"{path} must use supported poolings: {', '.join(MODES)}. Received pooling_mode={brief(modes)}; use "
+            f"{path} must use supported poolings: {', '.join(MODES)}; got pooling_mode={brief(modes)}; use "
             "another model, or set `pooling`."
         )
     return {"poolings": tuple(MODES[mode] for mode in modes),
@@ -327,7 +327,7 @@ def _prompts(directory):
     prompts, default = named_prompts(path, values)
     dim = typed_value(path, values, "truncate_dim", int, None)
     if dim is not None and dim < 1:
-        raise ValueError(f"truncate_dim in {path} must be 1 or more. Received: {dim}; correct it.")
+        raise ValueError(f"truncate_dim in {path} must be 1 or more; got {dim}; correct it.")
     similarity = typed_value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
     return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
 
@@ -347,7 +347,7 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
     default = typed_value(path, values, "default_prompt_name", str, None)
     if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
         raise ValueError(
-            f"{path} must have a text for each of its prompts, including {default}, the default. Received: "
+            f"{path} must have a text for each of its prompts, including {default}, the default; got "
             f"{brief(prompts)}; correct it."
         )
     return prompts, default
@@ -381,7 +381,7 @@ def module_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[Any
     values, known = read_sentence_settings(path), {*keys[0], *keys[1]}
     if unknown := sorted(values.keys() - known):
         raise ValueError(
-            f"{path} must have no other keys than {', '.join(sorted(known))}. Received: {brief(unknown[0])}; use "
+            f"{path} must have no other keys than {', '.join(sorted(known))}; got {brief(unknown[0])}; use "
             "another model, or remove the key to get its outputs without it."
         )
     return checked_settings(path, keys)
@@ -402,7 +402,7 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
         if key in values and values[key] not in allowed:
             must = "absent" if allowed[-1] is None else f"absent or {brief(allowed[-1])}, the only supported value"
             raise ValueError(
-                f"{key} in {path} must be {must}. Received: {brief(values[key])}; use another model, or remove the key "
+                f"{key} in {path} must be {must}; got {brief(values[key])}; use another model, or remove the key "
                 "to get its outputs without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
@@ -421,7 +421,7 @@ def typed_value(path: str, values: Mapping[str, Any], key: str, kind: type, defa
     if value is None:
         return default
     if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-        raise ValueError(f"{key} in {path} must be of type {kind.__name__}. Received: {brief(value)}; correct it.")
+        raise ValueError(f"{key} in {path} must be of type {kind.__name__}; got {brief(value)}; correct it.")
     return value
 
 

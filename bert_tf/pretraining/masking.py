@@ -36,16 +36,16 @@ class Masking:
 
     def __post_init__(self):
         if self.kind not in MASKINGS:
-            raise ValueError(f"The masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
+            raise ValueError(f"The masking must be one of {', '.join(MASKINGS)}; got {self.kind!r}.")
         if self.max_predictions < 1:
-            raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
+            raise ValueError(f"max_predictions must be 1 or more; got {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked tokens, prob, must be from 0 to 1. Received {self.prob}.")
+            raise ValueError(f"The share of masked tokens, prob, must be from 0 to 1; got {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
-                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1. "
-                f"Received {shares[0]} and {shares[1]}; the remainder is the share of tokens that stay visible."
+                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1; "
+                f"got {shares[0]} and {shares[1]}; the remainder is the share of tokens that stay visible."
             )
 
 
@@ -111,8 +111,8 @@ def check_phrases(masking: str, phrases):
     if (masking == "phrase") != (phrases is not None):
         received, remedy = ("no list", "add a") if phrases is None else ("a list", "remove the")
         raise ValueError(
-            "`phrase_file` and `masking=phrase` require each other. "
-            f"Received {received} and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
+            "`phrase_file` and `masking=phrase` require each other; "
+            f"got {received} and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
         )
 
 

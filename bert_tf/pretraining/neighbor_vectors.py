@@ -50,7 +50,7 @@ class Neighbours:
         if width > self.counts.shape[1]:
             raise ValueError(
                 "The width of the neighbor embeddings must be at most the number of distinct tokens in the records, "
-                f"{self.counts.shape[1]}. Received {width}; use more text, or `start_embeddings=random`."
+                f"{self.counts.shape[1]}; got {width}; use more text, or `start_embeddings=random`."
             )
         information = self._information()
         rng, size = np.random.default_rng(seed), min(width + _OVERSAMPLING, self.counts.shape[1])

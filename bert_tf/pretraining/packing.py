@@ -84,9 +84,9 @@ def _place(into, features, counts, width):
 
 def _check(predictions, max_predictions, max_sentences):
     if max_sentences < 1:
-        raise ValueError(f"A packed sequence must hold at least 1 example. Received max_sentences {max_sentences}.")
+        raise ValueError(f"A packed sequence must hold at least 1 example; got max_sentences {max_sentences}.")
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
-            f"A packed sequence must have room for all predictions of an example. Received {predictions.max()} and "
+            f"A packed sequence must have room for all predictions of an example; got {predictions.max()} and "
             f"max_predictions {max_predictions}; raise `max_predictions_per_seq`."
         )

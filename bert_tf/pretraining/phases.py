@@ -33,7 +33,7 @@ class Phase:
         for name in ("batch_size", "num_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(
-                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; remove phases "
+                    f"The {name} of every phase must be at least 1; got {getattr(self, name)}; remove phases "
                     "without steps."
                 )
 
@@ -167,8 +167,8 @@ def parse_phases(phases: str, patterns: list[str], batch_size: int, num_train_st
     matches = [_PHASE.fullmatch(part.strip()) for part in phases.split(",")]
     if not all(matches):
         raise ValueError(
-            "`phases` must list LENGTHxSTEPS, separated by commas, such as 128x900,512x100 or 128x90%,512x10%@64. "
-            f"Received: {phases!r}."
+            "`phases` must list LENGTHxSTEPS, separated by commas, such as 128x900,512x100 or 128x90%,512x10%@64; "
+            f"got {phases!r}."
         )
     steps = _steps([match[2] for match in matches], phases, num_train_steps)
     return Phases(
@@ -185,15 +185,15 @@ def _steps(texts, phases, num_train_steps):
         steps = [int(text) for text in texts]
         if num_train_steps not in (None, sum(steps)):
             raise ValueError(
-                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which add up to "
+                f"The steps of `phases` must add up to `num_train_steps`; got {phases}, which add up to "
                 f"{sum(steps)}, and {num_train_steps}; omit `num_train_steps` or make them equal."
             )
         return steps
     shares = [float(text[:-1]) for text in texts if text.endswith("%")]
     if len(shares) < len(texts) or abs(sum(shares) - 100) > 1e-6 or num_train_steps is None:
         raise ValueError(
-            "Percentages in `phases` require `num_train_steps`, must be in every phase and must add up to 100. "
-            f"Received {phases}, and `num_train_steps={num_train_steps}`."
+            "Percentages in `phases` require `num_train_steps`, must be in every phase and must add up to 100; "
+            f"got {phases}, and `num_train_steps={num_train_steps}`."
         )
     ends = [round(num_train_steps * sum(shares[: i + 1]) / 100) for i in range(len(shares))]
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]

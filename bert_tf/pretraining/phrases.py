@@ -27,7 +27,7 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
         if len(phrase) > _LONGEST or "\t" in phrase or "\0" in phrase:
             raise ValueError(
                 f"{path}:{number}: each line of a `phrase_file` must be one phrase of at most {_LONGEST} characters "
-                f"without tabs. Received {brief(phrase[:60])}, which {_describe_fault(phrase)}; use a plain list."
+                f"without tabs; got {brief(phrase[:60])}, which {_describe_fault(phrase)}; use a plain list."
             )
         if phrase:
             phrases[phrase] = None

@@ -152,6 +152,6 @@ def _expect(path, token, tokenizer, ids, what):
     if wrong := [int(each) for each in ids if each != expected]:
         raise ValueError(
             f"The sequences of {path} must {what} {token}, {expected} in the model's vocabulary, "
-            f"{tokenizer.vocab_file}. Received {wrong[0]}: the records were made with another vocabulary; create them "
+            f"{tokenizer.vocab_file}; got {wrong[0]}: the records were made with another vocabulary; create them "
             "again with the model's, or use theirs for the model."
         )

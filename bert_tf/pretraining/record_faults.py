@@ -130,7 +130,7 @@ def _look(path, number, batch, limits):
             meaning, remedy = _REASONS[name]
             raise ValueError(
                 f"Record {number + bad[0][0]} of {path} must have {name} from 0 to {limit - 1}, because {limit} is "
-                f"{meaning}. Received {values[tuple(bad[0])]}; {remedy}."
+                f"{meaning}; got {values[tuple(bad[0])]}; {remedy}."
             )
 
 

@@ -12,7 +12,7 @@ from bert_tf.training.trainer import Trainer
 def check_callbacks(callbacks: Sequence[Callable | keras.callbacks.Callback]):
     """Raises TypeError if one is neither a function nor a Keras callback, or they are not in a list."""
     if not isinstance(callbacks, Sequence):
-        raise TypeError(f"`callbacks` must be a list of callbacks. Received: {callbacks!r:.80}. Put it into a list.")
+        raise TypeError(f"`callbacks` must be a list of callbacks; got {callbacks!r:.80}. Put it into a list.")
     for callback in callbacks:
         if not callable(callback) and not isinstance(callback, keras.callbacks.Callback):
             raise TypeError(f"`callbacks` must be functions of (step, logs) or Keras callbacks. Got {callback!r}.")

@@ -34,7 +34,7 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
     if loss is None and not metrics:
         return task
     if not isinstance(metrics, Mapping):
-        raise TypeError(f"`metrics` must be a dictionary of functions by name. Received: {metrics!r:.80}.")
+        raise TypeError(f"`metrics` must be a dictionary of functions by name; got {metrics!r:.80}.")
     if loss is not None and task.loss_of_batch:
         raise ValueError(
             f"`loss` cannot be a function for the task {task.name}, whose loss compares the examples of a batch. "
@@ -44,7 +44,7 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
         raise ValueError(f"`metrics` has names that the task {task.name} uses itself: {', '.join(taken)}. Rename them.")
     if others := [name for name in metrics if not name.endswith(_ENDS)]:
         raise ValueError(
-            f"Names in `metrics` must end in _score if higher is better, in _error or _loss if lower is. Received: "
+            f"Names in `metrics` must end in _score if higher is better, in _error or _loss if lower is; got "
             f"{', '.join(others)}."
         )
     own = {"_loss": loss, "_metrics": metrics}
@@ -78,7 +78,7 @@ class _WithObjectives:
         losses = tf.cast(type(self)._loss(_targets(self, batch), outputs), tf.float32)
         if losses.shape.rank not in (1, None):
             raise ValueError(
-                f"`loss` must return the loss of each example, with the shape [B]. Received the shape {losses.shape}; "
+                f"`loss` must return the loss of each example, with the shape [B]; got the shape {losses.shape}; "
                 "do not average over the examples (reduction=None in Keras)."
             )
         return losses
@@ -102,7 +102,7 @@ def _number(name, value):
     try:
         return float(np.asarray(value))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`metrics`: {name} must return a number. Received: {value!r:.80}.") from error
+        raise ValueError(f"`metrics`: {name} must return a number; got {value!r:.80}.") from error
 
 
 def _targets(task, values):

@@ -37,7 +37,7 @@ def check_test_file(settings: FineTuningSettings):
     for pair in itertools.product(find_files(path), find_files(other) if other else ()):
         if all(map(os.path.isfile, pair)) and filecmp.cmp(*pair, shallow=False):
             raise ValueError(
-                f"`test_file` and `eval_file` must be different files. Received {' and '.join(pair)}, which have the "
+                f"`test_file` and `eval_file` must be different files; got {' and '.join(pair)}, which have the "
                 "same contents; remove `test_file`, or pass examples that are not used to select anything."
             )
 

@@ -91,7 +91,7 @@ def finetune(
     kind, own = find_kind(task)
     check_callbacks(callbacks)
     if isinstance(loss, str) and "loss" not in {flag.name for flag in task_flags(kind)}:
-        raise TypeError(f"`loss` must be a function for the task {kind.name}. Received: {loss!r}.")
+        raise TypeError(f"`loss` must be a function for the task {kind.name}; got {loss!r}.")
     data = {"train": train, "eval": eval, "test": test, "predict": predict}
     given: dict[str, Any] = own | {**settings} | ({"loss": loss} if isinstance(loss, str) else {})
     folder = None if output_dir is not None else tempfile.TemporaryDirectory(prefix="bert_tf_run_")

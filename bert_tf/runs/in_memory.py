@@ -83,13 +83,13 @@ def _rows(name, value):
     """Returns the rows of a table in memory, dictionaries; its library is known by its interface."""
     if isinstance(value, Mapping):
         if any(isinstance(part, str) or not isinstance(part, Iterable) for part in value.values()):
-            raise TypeError(f"`{name}` must be {_KINDS}. Received a dictionary with the keys {[*value]!r:.80}.")
+            raise TypeError(f"`{name}` must be {_KINDS}; got a dictionary with the keys {[*value]!r:.80}.")
         if any(hasattr(part, "features") for part in value.values()):
             raise TypeError(f"`{name}` has several splits: {', '.join(value)}. Pass one of them.")
         columns = {key: list(part) for key, part in value.items()}
         if len({*map(len, columns.values())}) > 1:
             sizes = ", ".join(f"{key} {len(part)}" for key, part in columns.items())
-            raise ValueError(f"`{name}` must have columns of one length. Received: {sizes}.")
+            raise ValueError(f"`{name}` must have columns of one length; got {sizes}.")
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if hasattr(value, "to_dicts"):  # Polars
         return value.to_dicts()
@@ -101,7 +101,7 @@ def _rows(name, value):
         return value.to_dict("records")
     rows = list(value) if isinstance(value, Iterable) else None
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        raise TypeError(f"`{name}` must be {_KINDS}. Received: {type(value).__module__}.{type(value).__qualname__}.")
+        raise TypeError(f"`{name}` must be {_KINDS}; got {type(value).__module__}.{type(value).__qualname__}.")
     return rows
 
 

@@ -64,13 +64,13 @@ def _read(flag, value):
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
     kinds: dict[str, type[Any]] = {"string": str, "bool": bool, "integer": Integral, "float": Real}
     if not isinstance(value, kinds[flag.kind]) or isinstance(value, bool) != (flag.kind == "bool"):
-        raise TypeError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r:.80}.")
+        raise TypeError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}; got {value!r:.80}.")
     if flag.kind in ("integer", "float"):
         value = int(value) if flag.kind == "integer" else float(value)
         if not (flag.low is None or value >= flag.low) or not (flag.high is None or value <= flag.high):
-            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r}.")
+            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}; got {value!r}.")
     elif flag.choices and value not in flag.choices:
-        raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {value!r:.80}.")
+        raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}; got {value!r:.80}.")
     return value
 
 
@@ -85,5 +85,5 @@ def _read_list(flag, value):
         value = [str(value)]
     for each in value:
         if flag.choices and each not in flag.choices:
-            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}. Received: {each!r:.80}.")
+            raise ValueError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}; got {each!r:.80}.")
     return value

@@ -129,7 +129,7 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
     def _check_kind(self, targets, is_same):
         if not is_same:
             kind = f"a matrix with {len(self.classes_)} columns" if self.multilabel_ else "one label per text"
-            raise ValueError(f"`y` must be {kind}, as in `fit`. Received an array of shape {np.shape(targets)}.")
+            raise ValueError(f"`y` must be {kind}, as in `fit`; got an array of shape {np.shape(targets)}.")
 
     def _task_data(self, examples, weights):
         problem = "multi_label" if self.multilabel_ else "single_label"

@@ -177,11 +177,11 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
                 self.feature_names_in_ = np.array(columns, object)
         elif width != self._width:
             given, fitted = ("texts", "pairs") if width == 1 else ("pairs", "texts")
-            raise ValueError(f"`X` must be {fitted} like those that the estimator was fitted on. Received {given}.")
+            raise ValueError(f"`X` must be {fitted} like those that the estimator was fitted on; got {given}.")
         elif columns and columns != list(getattr(self, "feature_names_in_", columns)):
             raise ValueError(
                 f"`X` must have the columns {list(self.feature_names_in_)} that the estimator was fitted on, in this "
-                f"order. Received {columns}."
+                f"order; got {columns}."
             )
         return texts
 
@@ -214,7 +214,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     def _read_eval_set(self, eval_set):
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-            raise ValueError(f"`eval_set` must be a pair (X, y). Received {eval_set!r:.80}.")
+            raise ValueError(f"`eval_set` must be a pair (X, y); got {eval_set!r:.80}.")
         try:
             inputs = self._read_inputs(eval_set[0])
             return self._examples(inputs, self._read_targets(eval_set[1], inputs))

@@ -15,7 +15,7 @@ def as_weights(sample_weight, inputs: Sequence) -> np.ndarray:
     weights = np.asarray(sample_weight)
     if weights.shape != (len(inputs),):
         raise ValueError(
-            f"`sample_weight` must be {len(inputs)} numbers, one per example. Received an array of shape "
+            f"`sample_weight` must be {len(inputs)} numbers, one per example; got an array of shape "
             f"{weights.shape}."
         )
     try:
@@ -25,7 +25,7 @@ def as_weights(sample_weight, inputs: Sequence) -> np.ndarray:
     wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
     if len(wrong):
         raise ValueError(
-            f"`sample_weight` must be finite, non-negative numbers. Received {weights[wrong[0]]} for example "
+            f"`sample_weight` must be finite, non-negative numbers; got {weights[wrong[0]]} for example "
             f"{wrong[0]}; correct it, or pass 0 to leave the example out."
         )
     if not weights.any():

@@ -29,7 +29,7 @@ def as_labels(y, texts: Sequence) -> np.ndarray:
     assert_all_finite(labels, input_name="y")
     if None in (names := labels.tolist()):
         raise ValueError(
-            f"`y` must not have missing labels. Received None for text {names.index(None)}; remove such texts, or "
+            f"`y` must not have missing labels; got None for text {names.index(None)}; remove such texts, or "
             "label them."
         )
     check_classification_targets(labels)
@@ -92,7 +92,7 @@ def _indicator(matrix):
 def _no_label_sets(received):
     return ValueError(
         "`y` must be one label per text; or, for several labels per text, a matrix of 0 and 1 with at least two "
-        f"columns, or a list of labels (strings) per text. Received {received}; correct it."
+        f"columns, or a list of labels (strings) per text; got {received}; correct it."
     )
 
 
@@ -131,11 +131,11 @@ def as_tags(y, sentences: list[list[str]]) -> list[list[str]]:
     for n, (own, words) in enumerate(zip(tags, sentences, strict=True)):
         if not isinstance(own, list | tuple) or not all(isinstance(tag, str) for tag in own):
             raise ValueError(
-                f"`y` must be a list of tags per sentence. Received {own!r:.80} for sentence {n}; correct it."
+                f"`y` must be a list of tags per sentence; got {own!r:.80} for sentence {n}; correct it."
             )
         if len(own) != len(words):
             raise ValueError(
-                f"`y` must have one tag per word. Received {len(own)} tags for the {len(words)} words of sentence {n}; "
+                f"`y` must have one tag per word; got {len(own)} tags for the {len(words)} words of sentence {n}; "
                 "correct it."
             )
         for tag in own:

@@ -31,7 +31,7 @@ def as_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, st
         texts = list(zip(*lists, strict=True)) if len(lists) == 2 else lists[0]
     else:
         raise ValueError(
-            f"`X` must have one column of texts{', or two of text pairs' if pairs else ''}. Received a "
+            f"`X` must have one column of texts{', or two of text pairs' if pairs else ''}; got a "
             f"{type(X).__name__} of {len(columns)}: {', '.join(map(str, columns))}; choose columns of it."
         )
     if not texts:
@@ -51,7 +51,7 @@ def as_sentences(X: Iterable) -> list[list[str]]:
         words = words.tolist() if isinstance(words, np.ndarray) else words
         if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
             raise ValueError(
-                "`X` must be lists of words, or texts, with at least one word each and without blank words. Received "
+                "`X` must be lists of words, or texts, with at least one word each and without blank words; got "
                 f"{sentence!r:.80} at position {n}; correct or remove it."
             )
         sentences.append(list(map(str, words)))

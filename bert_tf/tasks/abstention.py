@@ -87,7 +87,7 @@ class Abstaining(FineTuningTask):
 def check_abstention(options: AbstentionOptions):
     """Raises ValueError if `fit_abstention` contradicts the other options."""
     if options.fit_abstention == 0:
-        raise ValueError("`fit_abstention` must be above 0 and at most 1. Received: 0. Example: 0.95.")
+        raise ValueError("`fit_abstention` must be above 0 and at most 1; got 0. Example: 0.95.")
     check_fitted("fit_abstention", options.fit_abstention, options.do_eval)
 
 

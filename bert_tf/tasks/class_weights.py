@@ -53,7 +53,7 @@ def _from_file(labels, path):
     for label, weight in weights.items():
         if label not in labels or isinstance(weight, bool) or not _is_positive(weight):
             raise ValueError(
-                f"{path}: `class_weights` must give labels weights above 0. Received {label!r}: {weight!r}; the "
+                f"{path}: `class_weights` must give labels weights above 0; got {label!r}: {weight!r}; the "
                 f"labels are {', '.join(map(repr, labels))}."
             )
     return tuple(float(weights.get(label, 1.0)) for label in labels)
@@ -87,7 +87,7 @@ def _pair(text, labels):
 def _not_pairs(received, labels):
     return ValueError(
         "`class_weights` must be `balanced` or comma-separated label:weight pairs, with each label once and each "
-        f"weight above 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
+        f"weight above 0; got {received!r}; the labels are {', '.join(map(repr, labels))}."
     )
 
 

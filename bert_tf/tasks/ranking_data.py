@@ -62,7 +62,7 @@ def _read_run(path, options, kind):
     needed = ("queries_file", "documents_file", *(["qrels_file"] if kind != "test" else []))
     for name in needed:
         if not getattr(options, name):
-            raise ValueError(f"`{name}` is required for a run. Received the run {path}; pass `{name}`.")
+            raise ValueError(f"`{name}` is required for a run; got the run {path}; pass `{name}`.")
     encoding, dialect = options.encoding, options.dialect
     run, qrels = read_trec_run(path, encoding), read_qrels(options.qrels_file, encoding) if kind != "test" else {}
     if not run:

@@ -48,7 +48,7 @@ def load_custom_task(name: str, package: str | None = None) -> type[FineTuningTa
         raise ValueError(f"{where} cannot be imported: {error!r}. Correct or reinstall the package.") from error
     if not (isinstance(kind, type) and issubclass(kind, FineTuningTask) and getattr(kind, "name", None) == name):
         received = f"{brief(kind)} with the name {brief(getattr(kind, 'name', None))}"
-        raise ValueError(f"{where} must be a subclass of FineTuningTask with `name` {name!r}. Received: {received}.")
+        raise ValueError(f"{where} must be a subclass of FineTuningTask with `name` {name!r}; got {received}.")
     return kind
 
 
@@ -94,7 +94,7 @@ def read_task(directory: str, config: EncoderConfig) -> TrainedTask:
         kind, inputs, length = custom or TASKS_BY_NAME[name], values.pop("text_inputs"), values.pop("max_seq_length")
         return TrainedTask(kind(config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} must describe {what}. Received: {error!r}.") from error
+        raise ValueError(f"{path} must describe {what}; got {error!r}.") from error
 
 
 def stated_task(directory: str, model: Any) -> TrainedTask | None:

@@ -27,8 +27,8 @@ def rows_by_label(
     if not trained:
         if renames:
             raise ValueError(
-                "`rename_labels` requires an `init_checkpoint` whose files name its labels (labels.txt or id2label). "
-                f"Received `init_checkpoint={init_checkpoint}`; remove `rename_labels`, or start from a trained model."
+                "`rename_labels` requires an `init_checkpoint` whose files name its labels (labels.txt or id2label); "
+                f"got `init_checkpoint={init_checkpoint}`; remove `rename_labels`, or start from a trained model."
             )
         return None
     reason = task.head_difference(task_in(directory_of(init_checkpoint)) or {}, model.config, trained)
@@ -64,7 +64,7 @@ def _parse_renames(parts, trained: Iterable[str], labels: Iterable[str]) -> dict
     if problem:
         raise ValueError(
             "`rename_labels` must be comma-separated old:new pairs, each of a label of the trained model "
-            f"({few_names([*trained])}) and a label of the training data ({few_names([*labels])}). Received "
+            f"({few_names([*trained])}) and a label of the training data ({few_names([*labels])}); got "
             f"{','.join(parts)!r}: {problem}."
         )
     return renamed

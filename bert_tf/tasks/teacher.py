@@ -128,4 +128,4 @@ def _special(tokenizer):
 def check_temperature(temperature: float):
     """Raises ValueError if the option `distillation_temperature` is 0."""
     if not temperature:
-        raise ValueError("`distillation_temperature` must be above 0. Received: 0; 2 is a common choice.")
+        raise ValueError("`distillation_temperature` must be above 0; got 0; 2 is a common choice.")

@@ -102,7 +102,7 @@ def _of_whole_file(path):
     listed = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST).get("added_tokens") or []
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise ValueError(
-            f"{path}: added_tokens must be a list of objects with a content and an id. Received: {brief(listed)}; "
+            f"{path}: added_tokens must be a list of objects with a content and an id; got {brief(listed)}; "
             f"{_REMEDY}."
         )
     return [_token(path, each, each.get("id")) for each in listed]
@@ -111,7 +111,7 @@ def _of_whole_file(path):
 def _of_decoder(path, decoder):
     if not isinstance(decoder, dict):
         raise ValueError(
-            f"{path}: {DECODER} must be an object with a token for each id. Received: {brief(decoder)}; {_REMEDY}."
+            f"{path}: {DECODER} must be an object with a token for each id; got {brief(decoder)}; {_REMEDY}."
         )
     return [_token(path, each, int(key) if key.isdecimal() else key) for key, each in decoder.items()]
 
@@ -125,7 +125,7 @@ def _token(path, values, number) -> AddedToken:
     if not isinstance(content, str) or type(number) is not int or not all(type(v) is bool for v in flags.values()):
         raise ValueError(
             f"{path}: an added token must have a content, an id of 0 or more, and true or false for each of "
-            f"{', '.join(FLAGS)}. Received: {brief(values)} with the id {brief(number)}; {_REMEDY}."
+            f"{', '.join(FLAGS)}; got {brief(values)} with the id {brief(number)}; {_REMEDY}."
         )
     return AddedToken(content, number, **flags)
 
@@ -138,7 +138,7 @@ def _of_added_file(path, special) -> list[AddedToken]:
     wrong = next((content for content, number in ids.items() if type(number) is not int), None)
     if wrong is not None:
         raise ValueError(
-            f"{path} must map each token to an id of 0 or more. Received {brief(ids[wrong])} for {brief(wrong)}; "
+            f"{path} must map each token to an id of 0 or more; got {brief(ids[wrong])} for {brief(wrong)}; "
             f"{_REMEDY}."
         )
     return [AddedToken(content, number, normalized=content not in special, special=content in special)
@@ -154,7 +154,7 @@ def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str,
             listed = [listed] if key in _NAMED and listed else listed
             listed = list(listed.values()) if isinstance(listed, dict) else listed
             if not isinstance(listed, list):
-                raise ValueError(f"{path}: {key} must be a list of tokens. Received: {brief(listed)}; {_REMEDY}.")
+                raise ValueError(f"{path}: {key} must be a list of tokens; got {brief(listed)}; {_REMEDY}.")
             found += [(*_content_and_flags(path, key, each), path) for each in listed]
     return found
 

@@ -72,12 +72,12 @@ def order_added_tokens(
         source = (sources or {}).get(token.content, "`added_tokens`")
         if not _is_text(token.content):
             raise ValueError(
-                f"{source}: an added token must be a text in valid UTF-8. Received {token.content!r} with the id "
+                f"{source}: an added token must be a text in valid UTF-8; got {token.content!r} with the id "
                 f"{token.id}; remove it."
             )
         if token.content in seen:
             raise ValueError(
-                f"{source}: an added token must have one id. Received {brief(token.content)} twice, the second time "
+                f"{source}: an added token must have one id; got {brief(token.content)} twice, the second time "
                 f"with the id {token.id}; remove one of them."
             )
         seen.add(token.content)
@@ -86,7 +86,7 @@ def order_added_tokens(
         if not inside and token.id != right:
             raise ValueError(
                 f"{source}: the id of an added token must match its line in the vocabulary, or be the next one after "
-                f"the vocabulary of {len(vocab)} tokens. Received {brief(token.content)} with the id {token.id} "
+                f"the vocabulary of {len(vocab)} tokens; got {brief(token.content)} with the id {token.id} "
                 f"instead of {right}; fix the file, or use files from one model."
             )
         following += token.id == following
@@ -112,7 +112,7 @@ def check_normalized(tokens: Iterable[AddedToken], contents: Iterable[str]):
     for token, content in zip(tokens, contents, strict=True):
         if not content:
             raise ValueError(
-                "An added token that is matched in normalized text must not be empty after normalization. Received "
+                "An added token that is matched in normalized text must not be empty after normalization; got "
                 f"{brief(token.content)} with the id {token.id}, which the tokenizer's normalizer removes entirely; "
                 "remove the token, or set normalized=false for it."
             )

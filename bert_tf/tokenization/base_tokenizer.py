@@ -154,7 +154,7 @@ class BaseTokenizer(tf.Module, TokenizerTables):
         text_a, text_b = _strings(text_a, "text_a"), None if text_b is None else _strings(text_b, "text_b")
         if text_b is not None and not text_a.shape.is_compatible_with(text_b.shape):
             raise ValueError(
-                f"`text_a` and `text_b` must have the same length. Received {text_a.shape[0]} and {text_b.shape[0]} "
+                f"`text_a` and `text_b` must have the same length; got {text_a.shape[0]} and {text_b.shape[0]} "
                 "texts; pass one second text per first text."
             )
         ids_b = None if text_b is None else self.tokenize(text_b)
@@ -189,7 +189,7 @@ def _strings(texts, parameter="texts"):
         return tf.constant(text_list(texts, parameter), tf.string)
     if isinstance(texts, tf.RaggedTensor) or texts.dtype != tf.string or texts.shape.rank not in (None, 1):
         raise ValueError(
-            f"`{parameter}` must be a vector of strings. Received {texts.dtype.name} of shape {texts.shape}; put a "
+            f"`{parameter}` must be a vector of strings; got {texts.dtype.name} of shape {texts.shape}; put a "
             "single text into a list."
         )
     return texts

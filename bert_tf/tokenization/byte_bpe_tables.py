@@ -84,12 +84,12 @@ class ByteBpeTables(TokenizerTables):
         check_tokenizer_config(config_path, config, cls.KIND)
         if case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
-                "`do_lower_case` must be false for a model with byte-level BPE, because its vocabulary is cased. "
-                "Received: true; omit `do_lower_case`."
+                "`do_lower_case` must be false for a model with byte-level BPE, because its vocabulary is cased; "
+                "got true; omit `do_lower_case`."
             )
         if not isinstance(config.get("add_prefix_space", False), bool):
             raise ValueError(
-                f"{config_path}: add_prefix_space must be true or false. Received: "
+                f"{config_path}: add_prefix_space must be true or false; got "
                 f"{brief(config['add_prefix_space'])}; {_REMEDY}."
             )
         asked = {"add_prefix_space": config["add_prefix_space"]} if "add_prefix_space" in config else {}
@@ -192,7 +192,7 @@ def _read_pair(vocab_file):
         )
     if os.path.getsize(path) > _LARGEST:
         raise ValueError(
-            f"A merges file must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}; "
+            f"A merges file must have at most {_LARGEST:,} bytes; got {path} of {os.path.getsize(path):,}; "
             f"{_REMEDY}."
         )
     merges = []

@@ -125,7 +125,7 @@ class FastTokenizer:
         if not 1 <= stride <= room:
             raise ValueError(
                 f"`stride` must be from 1 to {room}, the number of tokens that fit into a sequence of "
-                f"`max_seq_length`. Received: {stride}; with a larger one, tokens would fall between two windows."
+                f"`max_seq_length`; got {stride}; with a larger one, tokens would fall between two windows."
             )
         sequences = []
         for row, text in enumerate(texts):
@@ -245,12 +245,12 @@ def _checked(text):
     if isinstance(text, bytes):
         return text.decode("utf-8", "ignore")
     if not isinstance(text, str):
-        raise ValueError(f"A text must be a str or bytes. Received {type(text).__name__}: {brief(text)}; correct it.")
+        raise ValueError(f"A text must be a str or bytes; got {type(text).__name__}: {brief(text)}; correct it.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(
-            f"A text must be valid Unicode. Received half of a surrogate pair in {text!a:.80}; remove it."
+            f"A text must be valid Unicode; got half of a surrogate pair in {text!a:.80}; remove it."
         ) from None
     return text
 
@@ -261,7 +261,7 @@ def _rows(texts):
     for row in texts:
         if isinstance(row, (str, bytes)) or len(row) not in (1, 2) or count not in (None, len(row)):
             raise ValueError(
-                f"`texts` must be rows of one text each, or of two each. Received {brief(row)}; put each text, or each "
+                f"`texts` must be rows of one text each, or of two each; got {brief(row)}; put each text, or each "
                 "pair of texts, into a list."
             )
         count = len(row)

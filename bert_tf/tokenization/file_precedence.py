@@ -64,8 +64,8 @@ def case_and_accents(
     strip = lower if whole.said["strip_accents"] is None else whole.said["strip_accents"]
     if not whole.said["tokenize_chinese_chars"] or (strip and not lower):
         raise ValueError(
-            f"{whole.path}: normalizer must have handle_chinese_chars true, and strip_accents only with lowercase. "
-            f"Received: {json.dumps(dict(whole.said))}; other normalization is not supported."
+            f"{whole.path}: normalizer must have handle_chinese_chars true, and strip_accents only with lowercase; "
+            f"got {json.dumps(dict(whole.said))}; other normalization is not supported."
         )
     check_tokenizer_config(os.path.join(directory, CONFIG_FILE), config, "wordpiece", own_class)
     check_case(directory, lower)

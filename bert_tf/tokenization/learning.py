@@ -61,7 +61,7 @@ def learn_vocabulary(
     if room < 0:
         raise ValueError(
             f"`vocab_size` must be at least {len(basis)}, for {unused_pieces + 5} special tokens and {len(alphabet)} "
-            f"characters, most of them twice (a, ##a). Received: {vocab_size}; raise it, or lower `max_characters`."
+            f"characters, most of them twice (a, ##a); got {vocab_size}; raise it, or lower `max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}
     tokens = [p for p in _search_threshold(words, room, known, min_count) if p not in known] if room else []

@@ -63,10 +63,10 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
     """
     stored = config.get("do_lower_case")
     if stored is not None and not isinstance(stored, bool):
-        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
+        raise ValueError(f"{path}: do_lower_case must be true or false; got {brief(stored)}.")
     if None not in (stored, do_lower_case) and stored != do_lower_case:
         raise ValueError(
-            f"`do_lower_case` does not match the checkpoint: {path} has {json.dumps(stored)}. Received: "
+            f"`do_lower_case` does not match the checkpoint: {path} has {json.dumps(stored)}; got "
             f"{json.dumps(do_lower_case)}; omit `do_lower_case`."
         )
     return next(value for value in (do_lower_case, stored, default) if value is not None)
@@ -86,6 +86,6 @@ def _refuse_foreign_settings(path, config, do_lower_case):
         if config.get(key) not in (None, value):
             raise ValueError(
                 f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
-                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
+                f"as in google-research/bert's algorithm; got {json.dumps(config[key]):.200}; "
                 "remove the key to use Google's algorithm anyway."
             )

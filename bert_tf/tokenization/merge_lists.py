@@ -21,7 +21,7 @@ def tokens_by_id(vocab: Mapping[str, int], source: str | os.PathLike) -> list[st
     wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on without gaps. Received {brief(vocab[tokens[wrong]])} "
+            f"{source}: ids must be 0, 1, 2 and so on without gaps; got {brief(vocab[tokens[wrong]])} "
             f"for {brief(tokens[wrong])} instead of {wrong}; is the vocabulary incomplete?"
         )
     return tokens
@@ -40,11 +40,11 @@ def checked_merge(merge: Any, vocab: Mapping[str, int], where: str) -> tuple[str
     """
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-        raise ValueError(f"{where}: a merge must be two tokens separated by a space. Received: {brief(merge)}.")
+        raise ValueError(f"{where}: a merge must be two tokens separated by a space; got {brief(merge)}.")
     lacking = [token for token in (*pair, "".join(pair)) if token not in vocab]
     if lacking:
         raise ValueError(
-            f"{where}: the two tokens of a merge and their concatenation must be in the vocabulary. Received "
+            f"{where}: the two tokens of a merge and their concatenation must be in the vocabulary; got "
             f"{brief(merge)}, but {brief(lacking[0])} is missing; use both files from one model."
         )
     return pair

@@ -78,7 +78,7 @@ class SentencePieceBpeTables(TokenizerTables):
         check_tokenizer_config(path, config, cls.KIND)
         if case_setting(path, config, do_lower_case, False):
             raise ValueError(
-                "`do_lower_case` must be false for a model with BPE, because its vocabulary is cased. Received: true; "
+                "`do_lower_case` must be false for a model with BPE, because its vocabulary is cased; got true; "
                 "omit `do_lower_case`."
             )
         return {}
@@ -144,7 +144,7 @@ def _template_of(whole, template):
     if not (before and after and between) or two != [*before, "$A", *between, "$B", *after]:
         raise ValueError(
             f"{whole.path}: post_processor must put special tokens before, between and after texts, as in "
-            f"<bos> $A <eos> $B <eos>. Received: {' '.join(two) or 'null'}; add the tokens with which the model was "
+            f"<bos> $A <eos> $B <eos>; got {' '.join(two) or 'null'}; add the tokens with which the model was "
             "trained."
         )
     usual = InputTemplate(pad="<pad>", unknown="<unk>", mask="<mask>")

@@ -76,7 +76,7 @@ def with_special_tokens(
             token = getattr(template, name)
             if named.get(role, token) != token:
                 raise ValueError(
-                    f"{role} in {directory} must be {token} for a WordPiece model. Received: {brief(named[role])}; use "
+                    f"{role} in {directory} must be {token} for a WordPiece model; got {brief(named[role])}; use "
                     "another model."
                 )
     texts = {template.before[0]: named.get("cls_token"), template.after[-1]: named.get("sep_token")}
@@ -118,5 +118,5 @@ def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -
     tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
     for role, token in tokens.items():
         if not isinstance(token, str) or not token:
-            raise ValueError(f"{role} in {directory} must be a string. Received: {brief(named[role])}; correct it.")
+            raise ValueError(f"{role} in {directory} must be a string; got {brief(named[role])}; correct it.")
     return tokens

@@ -92,7 +92,7 @@ def room_for(texts: int, max_seq_length, template: InputTemplate):
     if not tf.is_tensor(max_seq_length):
         return template.room_for(texts, max_seq_length)
     special = template.special(texts)
-    said = [f"{template.needed_length(texts)} Received:", max_seq_length]
+    said = [f"{template.needed_length(texts)}; got", max_seq_length]
     fits = tf.raw_ops.Assert(condition=max_seq_length >= special, data=said)
     with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
         return tf.cast(max_seq_length, tf.int64) - special
@@ -120,7 +120,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     longest = tf.reduce_max(tf.concat([[0], ids.row_lengths()], 0))
     width = longest if seq_length is None else tf.cast(seq_length, tf.int64)
     if seq_length is not None:
-        message = f"seq_length must fit the longest sequence. Received: {seq_length}; pack with that max_seq_length."
+        message = f"seq_length must fit the longest sequence; got {seq_length}; pack with that max_seq_length."
         fits = tf.raw_ops.Assert(condition=longest <= width, data=[message, longest, width])
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             width = tf.identity(width)

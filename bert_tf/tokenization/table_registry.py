@@ -97,7 +97,7 @@ def read_saved_tables(directory: str | os.PathLike) -> TokenizerTables:
     description = read_object(path, "the settings of a tokenizer in JSON", remedy)
     if description.get("kind") not in TABLES or not {"template", "settings"} <= description.keys():
         raise ValueError(
-            f"{path} must have the kind, the template and the settings of a tokenizer. Received the keys "
+            f"{path} must have the kind, the template and the settings of a tokenizer; got the keys "
             f"{brief(sorted(description))} and the kind {brief(description.get('kind'))}; {remedy}."
         )
     return restore_tables(description, os.fspath(directory))

@@ -135,13 +135,13 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
     for key, (values, computed) in ONLY.items():
         if key in config and not any(_equal(config[key], value) for value in values):
             raise ValueError(
-                f"{path}: {key} must be {_text(values[-1])} or absent, because here {computed}. Received: "
+                f"{path}: {key} must be {_text(values[-1])} or absent, because here {computed}; got "
                 f"{brief(config[key])}; use another model, or remove the key to tokenize its texts this way anyway."
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(
-            f"{path}: add_prefix_space must be true or absent, because a space is always put before the first word. "
-            f"Received: {brief(config['add_prefix_space'])}; use another model."
+            f"{path}: add_prefix_space must be true or absent, because a space is always put before the first word; "
+            f"got {brief(config['add_prefix_space'])}; use another model."
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
     if unknown := sorted(key for key in config if key not in known):
@@ -155,8 +155,8 @@ def _check_class(path, config, kind, own_class):
     classes = (own_class,) if own_class else CLASSES[kind]
     if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
         raise ValueError(
-            f"{where}: tokenizer_class must be {' or '.join(classes)}, to match the vocabulary next to it. "
-            f"Received: {brief(name)}, which may tokenize texts differently; use another model, or correct the key if "
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, to match the vocabulary next to it; "
+            f"got {brief(name)}, which may tokenize texts differently; use another model, or correct the key if "
             "it does not."
         )
 

@@ -99,7 +99,7 @@ class WholeFile:
             raise ValueError(
                 f"{self.path}: post_processor must add the special tokens that this model_type uses with a "
                 f"{_TYPES[self.kind]} tokenizer: {_format_layout(ours[0])} for one text and "
-                f"{_format_layout(ours[1])} for two. Received: {received:.300}; use the tokenizer.json that belongs to "
+                f"{_format_layout(ours[1])} for two; got {received:.300}; use the tokenizer.json that belongs to "
                 "the model."
             )
 
@@ -183,7 +183,7 @@ def _kind(values, path):
 
 
 def _refusal(path, where, must, received, remedy=_REMEDY):
-    return ValueError(f"{os.fspath(path)}: {where} must be {must}. Received: {brief(received)}; {remedy}.")
+    return ValueError(f"{os.fspath(path)}: {where} must be {must}; got {brief(received)}; {remedy}.")
 
 
 def _check_keys(path, where, values, known):
@@ -237,12 +237,12 @@ def check_vocab(vocab, path) -> dict[str, int]:
     """Returns `vocab`, read from `path`, after checking that it maps tokens to ids."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object that maps each token to an id of 0 or more. Received: {brief(vocab)}; use "
+            f"{path} must hold a JSON object that maps each token to an id of 0 or more; got {brief(vocab)}; use "
             "files from one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
         raise ValueError(
-            f"{path}: a token must be valid Unicode. Received half of a surrogate pair in {brief(broken)}; use files "
+            f"{path}: a token must be valid Unicode; got half of a surrogate pair in {brief(broken)}; use files "
             "from one model."
         )
     return vocab
@@ -343,7 +343,7 @@ def _unigram(path, values):
         blob, left = _character_map(path, left[0]), left[1:]
     if {"type": "NFC"} in left:
         raise ValueError(
-            f"{path}: the normalizer must have the model's character map. Received: NFC instead, as in DeBERTa's "
+            f"{path}: the normalizer must have the model's character map; got NFC instead, as in DeBERTa's "
             "tokenizers saved by Transformers 5, which is not supported. To tokenize texts as Transformers 4 does, "
             "delete this file and copy the spm.model of the published model into its directory."
         )

@@ -56,7 +56,7 @@ def _place_tokens(model, front, behind, replaces):
 def _check_trailing_space(trailing_space):
     if trailing_space not in _TRAILING_SPACE:
         raise ValueError(
-            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}; got "
             f"{trailing_space!r}; correct it."
         )
 
@@ -180,8 +180,8 @@ class UnigramTables(TokenizerTables):
         for key, values in known:
             if settings.get(key, config.get(key)) not in values:
                 raise ValueError(
-                    f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
-                    f"Received: {json.dumps(config.get(key))}; other settings are not supported."
+                    f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}; "
+                    f"got {json.dumps(config.get(key))}; other settings are not supported."
                 )
         return settings
 
@@ -195,7 +195,7 @@ class UnigramTables(TokenizerTables):
         tokens = whole.vocabulary(template)
         if type(unknown) is not int or tokens[unknown : unknown + 1] != [template.unknown]:
             raise ValueError(
-                f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; use the "
+                f"{whole.path}: model.unk_id must be the id of {template.unknown}; got {unknown}; use the "
                 "tokenizer.json that belongs to the model."
             )
         settings["split_digit_comma"] = False  # the scores have it already, if at all

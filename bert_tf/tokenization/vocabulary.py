@@ -85,8 +85,8 @@ class Vocabulary:
             return token == UNKNOWN  # for which the op asks, though no word holds it
         if len(bare.encode("utf-8")) > _LONGEST:
             raise ValueError(
-                f"A token must have at most {_LONGEST} bytes, the limit of tensorflow-text. Received, in line {i + 1} "
-                f"of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; remove it."
+                f"A token must have at most {_LONGEST} bytes, the limit of tensorflow-text; got, in line {i + 1} of "
+                f"{self.source}, one of {len(bare.encode('utf-8'))}: {brief(token)}; remove it."
             )
         return True
 
@@ -112,7 +112,7 @@ class Vocabulary:
             tokens = list(vocab)
             for i, token in enumerate(tokens):
                 if not isinstance(token, str) or "\n" in token.strip():
-                    raise ValueError(f"A vocabulary must be a list of single lines. Received {token!r} at index {i}.")
+                    raise ValueError(f"A vocabulary must be a list of single lines; got {token!r} at index {i}.")
             return cls([token.strip() for token in tokens], "The list", template=template)
         path = path_text(vocab, "vocab")
         if os.path.isdir(path):
@@ -129,13 +129,13 @@ class Vocabulary:
             return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"), template)
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
-                f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
+                f"A vocabulary must have at most {_LARGEST:,} bytes; got {path} of {os.path.getsize(path):,}: is "
                 "it a vocabulary with one token per line?"
             )
         text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
         if text.count("\n") >= _MOST_TOKENS:
             raise ValueError(
-                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens. Received {path} of "
+                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens; got {path} of "
                 f"{text.count(chr(10)) + 1:,} lines: is it a vocabulary?"
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path, template=template)

@@ -10,13 +10,13 @@ def check_question_lengths(template: InputTemplate, max_seq_length: int, max_que
     if room < 1:
         raise ValueError(
             f"`max_seq_length` must be greater than `max_query_length` + {special}, for the question, "
-            f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
+            f"{' '.join(template.pieces(2))} and some of the context; got {max_seq_length} and "
             f"{max_query_length}; raise `max_seq_length` or lower `max_query_length`."
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(
             f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special} = {room}, the room for "
-            f"the context next to the longest question. Received: {doc_stride}; with a larger stride, tokens would "
+            f"the context next to the longest question; got {doc_stride}; with a larger stride, tokens would "
             "fall between two windows."
         )
 

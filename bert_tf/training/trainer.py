@@ -310,7 +310,7 @@ def _check_selection(checkpoints, metric_for_best_model):
     if best and best.metric != metric:
         raise ValueError(
             f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
-            f"{best.value:.5f}), so `metric_for_best_model` must be {best.metric}. Received: {metric or 'none'}. Pass "
+            f"{best.value:.5f}), so `metric_for_best_model` must be {best.metric}; got {metric or 'none'}. Pass "
             "it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
         )
 

@@ -113,18 +113,18 @@ def _field(content, where, column):
         row = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{where} must be one complete JSON object per line. Received {content[:40]!r}: "
+            f"{where} must be one complete JSON object per line; got {content[:40]!r}: "
             f"{getattr(error, 'msg', error)}."
         ) from error
     if not isinstance(row, dict):
-        raise ValueError(f"{where} must be a JSON object. Received {type(row).__name__} {content[:40]!r}.")
+        raise ValueError(f"{where} must be a JSON object; got {type(row).__name__} {content[:40]!r}.")
     if column not in row:
         raise ValueError(
             f"{where} lacks the field {column!r}. It has {', '.join(map(repr, row)) or '(none)'}; set `text_column` to "
             "the field that holds the text."
         )
     if not isinstance(row[column], str):
-        raise ValueError(f"{where} must have a string in the field {column!r}. Received {type(row[column]).__name__}.")
+        raise ValueError(f"{where} must have a string in the field {column!r}; got {type(row[column]).__name__}.")
     return row[column].encode("utf-8", "ignore").decode("utf-8")  # JSON can write half of a surrogate pair
 
 

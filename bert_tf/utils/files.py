@@ -142,8 +142,8 @@ def is_utf8(encoding: str | None) -> bool:
         "a".encode(encoding or "utf-8")
     except (LookupError, ValueError) as error:
         raise ValueError(
-            "`encoding` must be an encoding that Python knows, such as utf-8, latin-1, cp1252, utf-16 or shift_jis. "
-            f"Received: {encoding!r}."
+            "`encoding` must be an encoding that Python knows, such as utf-8, latin-1, cp1252, utf-16 or shift_jis; "
+            f"got {encoding!r}."
         ) from error
     return codecs.lookup(encoding or "utf-8").name in ("utf-8", "utf-8-sig")
 
@@ -154,7 +154,7 @@ def path_text(path: Any, parameter: str = "path") -> str:
         return os.fsdecode(path)
     own = getattr(path, "path", None)  # of a model from `bert_tf.load`; Keras layers have one that is none
     remedy = f"Pass {own!r}" if isinstance(own, str) and os.path.exists(own) else "Pass a directory or a file"
-    raise ValueError(f"`{parameter}` must be a path. Received an object of class {type(path).__name__}. {remedy}.")
+    raise ValueError(f"`{parameter}` must be a path; got an object of class {type(path).__name__}. {remedy}.")
 
 
 def brief(value) -> str:
@@ -442,7 +442,7 @@ def _lines_in(path, encoding):
             before = error.object[: error.start].decode(encoding, "ignore") if hasattr(error, "object") else ""
             number += 1 + before.count("\n")
             raise ValueError(
-                f"{path}:{number}: the file must be {encoding} text. Received bytes that are not ({error}); set "
+                f"{path}:{number}: the file must be {encoding} text; got bytes that are not ({error}); set "
                 "`encoding` to that of the file."
             ) from error
 

@@ -57,7 +57,7 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which cannot be parsed ({error}); use another "
+            f"{os.fspath(path)} must be {kind}; got {text[:60]!r}, which cannot be parsed ({error}); use another "
             "file."
         ) from error
 
@@ -99,7 +99,7 @@ def _read_bounded(path, kind, remedy, largest, expected):
         value = json.loads(text)
         _check_value(value, expected)
     except (ValueError, OSError, RecursionError) as error:
-        raise ValueError(f"{path} must be {kind}. Received: {error}; {remedy}.") from error
+        raise ValueError(f"{path} must be {kind}; got {error}; {remedy}.") from error
     return value
 
 

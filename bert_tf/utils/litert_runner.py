@@ -119,7 +119,7 @@ def length_for(lengths: Sequence[int], width: int) -> int:
     for length in lengths:
         if length >= width:
             return length
-    raise ValueError(f"A sequence must have at most {lengths[-1]} tokens. Received {width}; shorten it.")
+    raise ValueError(f"A sequence must have at most {lengths[-1]} tokens; got {width}; shorten it.")
 
 
 def _longest(name, runner):

@@ -42,10 +42,10 @@ def check_passed_flags(others: Sequence[str], ours: Iterable[str], program: str)
     ours = set(ours)
     for flag in others:
         if not flag.startswith("--") or len(flag) < 3:
-            raise ValueError(f"After `--`, every flag must be one word, --name=value. Received: {flag!r}.")
+            raise ValueError(f"After `--`, every flag must be one word, --name=value; got {flag!r}.")
         if name_of_flag(flag) in ours or name_of_flag(flag).removeprefix("no") in ours:
             raise ValueError(
-                f"Flags after `--` must be those shared by all runs. Received: {flag}, which {program} sets itself; "
+                f"Flags after `--` must be those shared by all runs; got {flag}, which {program} sets itself; "
                 "its own flags come before the `--`, and --help lists them."
             )
 

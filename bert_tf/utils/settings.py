@@ -126,7 +126,7 @@ def _kind_of(annotation):
     if len(kinds) == 2 and str in kinds:  # a number, or one of its `words`
         kinds.remove(str)
     if len(kinds) != 1 or kinds[0] not in _KINDS:
-        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]. Received: {kinds[0]}.")
+        raise ValueError(f"An option must be of the type str, bool, int, float or Sequence[str]; got {kinds[0]}.")
     return _KINDS[kinds[0]]
 
 

@@ -15,11 +15,11 @@ def output_files(output_file: list[str], num_shards: int | None) -> list[str]:
     """
     for path in output_file:
         if os.path.isdir(path) or not os.path.basename(path):
-            raise ValueError(f"`output_file` must be a file. Received the directory {path}; name a file in it.")
+            raise ValueError(f"`output_file` must be a file; got the directory {path}; name a file in it.")
     if num_shards and len(output_file) > 1:
-        raise ValueError(f"`num_shards` requires a single `output_file`. Received {len(output_file)}.")
+        raise ValueError(f"`num_shards` requires a single `output_file`; got {len(output_file)}.")
     if len(set(output_file)) < len(output_file):
-        raise ValueError(f"`output_file` must not repeat a file. Received {','.join(output_file)}.")
+        raise ValueError(f"`output_file` must not repeat a file; got {','.join(output_file)}.")
     if not num_shards:
         return output_file
     stem, end = _split(output_file[0])

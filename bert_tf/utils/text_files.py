@@ -123,7 +123,7 @@ def _matches(pattern):
     if not paths:
         empty = os.path.isdir(pattern)
         why = "a directory without files; put text there" if empty else "which matches no file; check its spelling"
-        raise ValueError(f"Input must be files, directories or glob patterns. Received {pattern!r}, {why}.")
+        raise ValueError(f"Input must be files, directories or glob patterns; got {pattern!r}, {why}.")
     return sorted(paths)
 
 

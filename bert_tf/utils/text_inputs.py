@@ -30,7 +30,7 @@ def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = Fals
     given, shape = _listed(texts, parameter), getattr(texts, "shape", ())
     if len(shape) > 1 + pairs:
         raise ValueError(
-            f"`{parameter}` must be one-dimensional. Received an array of shape {tuple(shape)}; choose one column of "
+            f"`{parameter}` must be one-dimensional; got an array of shape {tuple(shape)}; choose one column of "
             "it."
         )
     if all(type(each) is str for each in given):
@@ -42,7 +42,7 @@ def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = Fals
         odd = next(n for n, each in enumerate(found) if each is None or type(each) is not type(found[0]))
         both = "all strings, or all pairs of strings" if pairs else "strings"
         raise ValueError(
-            f"`{parameter}` must be {both}. Received {type(given[odd]).__name__} at position {odd}: "
+            f"`{parameter}` must be {both}; got {type(given[odd]).__name__} at position {odd}: "
             f"{str(given[odd])[:60]!r}; correct it."
         )
     return found
@@ -65,7 +65,7 @@ def _listed(values, parameter):
         values = values.numpy()
     if getattr(values, "shape", None) == ():
         raise ValueError(
-            f"`{parameter}` must be several texts, such as a list. Received a single value, {values!r:.60}; put it in "
+            f"`{parameter}` must be several texts, such as a list; got a single value, {values!r:.60}; put it in "
             "a list."
         )
     converted = next((getattr(values, name) for name in _AS_LIST if callable(getattr(values, name, None))), None)
@@ -79,7 +79,7 @@ def refuse_no_list(values: Any, parameter: str = "texts"):
     """
     if isinstance(values, str | bytes | bytearray):
         raise ValueError(
-            f"`{parameter}` must be several texts, such as a list. Received one text, {values[:60]!r}; put it in a "
+            f"`{parameter}` must be several texts, such as a list; got one text, {values[:60]!r}; put it in a "
             "list."
         )
     columns, kind, odd = _columns(values), type(values).__name__, None
@@ -93,7 +93,7 @@ def refuse_no_list(values: Any, parameter: str = "texts"):
     elif not hasattr(values, "__iter__"):
         odd = f"{kind}: {values!r:.60}; use a list"
     if odd:
-        raise ValueError(f"`{parameter}` must be several texts, such as a list. Received {odd}.")
+        raise ValueError(f"`{parameter}` must be several texts, such as a list; got {odd}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -135,6 +135,6 @@ def _check_present(given, parameter):
     shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
     places = f"position {shown}" if len(missing) == 1 else f"positions {shown} ({len(missing)} of {len(given)})"
     raise ValueError(
-        f"`{parameter}` must not have missing texts. Received {given[missing[0]]!r} at {places}; remove them, or use "
+        f"`{parameter}` must not have missing texts; got {given[missing[0]]!r} at {places}; remove them, or use "
         '"".'
     )

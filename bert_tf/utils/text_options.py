@@ -33,12 +33,12 @@ class TextOptions:
 
     def __post_init__(self):
         if not _LANGUAGE.fullmatch(self.language):
-            raise ValueError(f"language must be an ISO 639 code such as en or pt-br. Received {self.language!r}.")
+            raise ValueError(f"language must be an ISO 639 code such as en or pt-br; got {self.language!r}.")
         try:
             re.compile(self.document_start or "")
         except re.error as error:
             raise ValueError(
-                f"document_start must be a regular expression. Received {self.document_start!r}: {error}."
+                f"document_start must be a regular expression; got {self.document_start!r}: {error}."
             ) from error
 
     @cached_property

@@ -185,9 +185,9 @@ def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
 
 
 def test_wrong_use(tmp_path):
-    with pytest.raises(ValueError, match="at least 1. Received: 0"):
+    with pytest.raises(ValueError, match="at least 1; got 0"):
         CheckpointManager(tmp_path, keep=0)
-    with pytest.raises(ValueError, match=r"must be one of .*: \[\]. Received: 3"):
+    with pytest.raises(ValueError, match=r"must be one of .*: \[\]; got 3"):
         CheckpointManager(tmp_path).mark_best(3, "eval_f1", 0.5)
     (tmp_path / "best_checkpoint.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="best_checkpoint.json must hold step, metric and value"):

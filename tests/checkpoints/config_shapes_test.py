@@ -152,7 +152,7 @@ BROKEN = {
     ),
     "integers": (
         _weights(lambda t: t.update({_FIRST + "output.dense.bias": np.zeros(32, np.int8)})),
-        "must be floating-point numbers. Received: .* of int8; use the checkpoint before quantization",
+        "must be floating-point numbers; got .* of int8; use the checkpoint before quantization",
     ),
 }  # fmt: skip
 

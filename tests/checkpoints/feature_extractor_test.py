@@ -103,11 +103,11 @@ def test_long_texts_are_cut(bert):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": "top"}, "`layers` must be one of embeddings, .*Received: 'top'"),
-        ({"layers": [-1, 4]}, "from -4 to 3: there are 4 layers. Received: 4"),
-        ({"layers": []}, "Received: none"),
-        ({"pooling": "median"}, "`pooling` must be one or several of cls, mean, .*Received: 'median'"),
-        ({"max_seq_length": 33}, "from 3 to 32, .*Received: 33"),
+        ({"layers": "top"}, "`layers` must be one of embeddings, .*got 'top'"),
+        ({"layers": [-1, 4]}, "from -4 to 3: there are 4 layers; got 4"),
+        ({"layers": []}, "got none"),
+        ({"pooling": "median"}, "`pooling` must be one or several of cls, mean, .*got 'median'"),
+        ({"max_seq_length": 33}, "from 3 to 32, .*got 33"),
     ],
 )
 def test_unknown_choices(bert, options, message):
@@ -154,11 +154,11 @@ def test_pairs_are_one_row(bert):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("film", "`texts` must be several texts, such as a list. Received one text, 'film'"),
-        (DataFrame({"text": TEXTS, "label": TEXTS}), "Received a DataFrame of text, label; choose one of them"),
-        (["film", None], "must not have missing texts. Received None at position 1; remove them"),
-        (["film", ("a", "b")], "all strings, or all pairs of strings. Received tuple at position 1"),
-        ([("a", "b"), ("a", "b", "c")], "Received tuple at position 1"),
+        ("film", "`texts` must be several texts, such as a list; got one text, 'film'"),
+        (DataFrame({"text": TEXTS, "label": TEXTS}), "got a DataFrame of text, label; choose one of them"),
+        (["film", None], "must not have missing texts; got None at position 1; remove them"),
+        (["film", ("a", "b")], "all strings, or all pairs of strings; got tuple at position 1"),
+        ([("a", "b"), ("a", "b", "c")], "got tuple at position 1"),
     ],
 )
 def test_what_is_no_list_of_texts(bert, texts, message):

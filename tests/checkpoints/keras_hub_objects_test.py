@@ -256,9 +256,9 @@ def _said(caplog, call, *given):
         ("bert", "encoder", None, {"layer_norm_eps": 1e-5}, "requires .*1e-12.* has layer_norm_eps=1e-05; use"),
         ("electra", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has no pooler"),
         ("albert-odd", "encoder", None, {"hidden_act": "gelu_tanh"}, "This model has num_hidden_groups=2, which does"),
-        ("ernie", "encoder", None, {}, r"one of \['albert', .*\]. Received: 'ernie'"),
-        ("bert", "encoder", "text_classifier", {}, "must match the model's head, None. Received: 'text_classi"),
-        ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'. Received: 'tagger'"),
+        ("ernie", "encoder", None, {}, r"one of \['albert', .*\]; got 'ernie'"),
+        ("bert", "encoder", "text_classifier", {}, "must match the model's head, None; got 'text_classi"),
+        ("bert", "encoder", "tagger", {}, "`task` must be None, 'text_classifier' or 'masked_lm'; got 'tagger'"),
         ("roberta", "encoder", None, {"type_vocab_size": 2}, "This model has type_vocab_size=2"),
         ("deberta-odd", "encoder", None, {}, "has type_vocab_size=2, .*pos_att_type=.*, position_biased_input=True"),
         ("deberta", "encoder", None, {"position_buckets": None}, "This model has .*no position_buckets"),
@@ -269,7 +269,7 @@ def test_what_keras_hub_cannot_hold_is_refused(case, kind, task, fields, message
     ours = _of_transformers(case, kind, tmp_path / "hf", **fields)
     with pytest.raises(ValueError, match=message) as refusal:
         ours.to_keras_hub(task)
-    assert 1 <= str(refusal.value).count(". ") <= 2
+    assert str(refusal.value).count(". ") <= 1
 
 
 @pytest.mark.slow
@@ -300,10 +300,10 @@ def test_what_is_no_model_of_keras_hub_s_is_refused():
     with pytest.raises(ValueError, match="must be the path of a checkpoint, or .* of class int; pass"):
         bert_tf.load(5)
     strange = keras_hub.models.FNetBackbone(20, num_layers=1, hidden_dim=8, intermediate_dim=8)
-    with pytest.raises(ValueError, match="A KerasHub preset must be one of .*Received: 'FNetBackbone'"):
+    with pytest.raises(ValueError, match="A KerasHub preset must be one of .*got 'FNetBackbone'"):
         bert_tf.load(strange)
     size = {"num_layers": 1, "num_heads": 2, "embedding_dim": 4, "hidden_dim": 8, "intermediate_dim": 8}
-    with pytest.raises(ValueError, match="inner_group_num must be 1 or absent .* Received: 2"):
+    with pytest.raises(ValueError, match="inner_group_num must be 1 or absent .* got 2"):
         bert_tf.load(keras_hub.models.AlbertBackbone(20, **size, num_inner_repetitions=2))
     with pytest.raises(ValueError, match=r"classifier/dense/kernel: \(12, 12\) in the model, \(12, 7\) in the check"):
         bert_tf.load(_theirs("roberta", "text_classifier", hidden_dim=7))

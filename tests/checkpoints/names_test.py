@@ -117,7 +117,7 @@ def test_the_head_of_a_custom_task_keeps_its_names_and_not_its_optimizer_state()
     assert found.known.keys() == {"bert/pooler/dense/bias", "head/kernel", "head/dense/n"}
     assert (found.left_out, found.unknown) == (["head/kernel/adam_m"], ["other/kernel"])
     assert TF1.from_ours("head/dense/n") == "head/dense/n"
-    with pytest.raises(ValueError, match="or be in the `head` of a custom task. Received: 'my_head/kernel'"):
+    with pytest.raises(ValueError, match="or be in the `head` of a custom task; got 'my_head/kernel'"):
         TF1.from_ours("my_head/kernel")
 
 

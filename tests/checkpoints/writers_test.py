@@ -75,14 +75,14 @@ def test_round_trips_through_every_format(case, tmp_path):
 
 @pytest.mark.parametrize("name", ["two\nlines", "a return\r"])
 def test_a_label_that_could_not_be_read_again_is_not_written(tmp_path, name):
-    with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
+    with pytest.raises(ValueError, match="The name of a label must be one line of text; got"):
         write_labels(str(tmp_path), ["a", name])
     assert not list(tmp_path.iterdir())
     model = models.model("bert", "text")
     model = dataclasses.replace(model, labels=[name, *model.labels[1:]])
     for form in ("huggingface", "bert_tf"):
         (tmp_path / form).mkdir()
-        with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
+        with pytest.raises(ValueError, match="The name of a label must be one line of text; got"):
             writers.write_model(str(tmp_path / form), form, model)
     write_labels(str(tmp_path), ["a", "b, c \u2028 d"])
     assert read_labels(str(tmp_path), None) == ["a", "b, c \u2028 d"]
@@ -183,13 +183,13 @@ def test_classes_of_transformers(case, kind, name, tmp_path):
     "case, kind, form, message",
     [
         ("distilbert", "encoder", "tf1", "requires a BERT as in its modeling.py. This model has has_pooler=False"),
-        ("bert", "text", "sentence_transformers", "must not have a head. Received classifier; drop it"),
+        ("bert", "text", "sentence_transformers", "must not have a head; got classifier; drop it"),
         ("bert-odd", "encoder", "keras_hub", "This model has hidden_act='gelu'; use another format"),
-        ("bert", "spans", "keras_hub", "must be an encoder or a text classifier. Received a model for QuestionAns"),
-        ("bert", "masked_lm", "keras_hub", "must be an encoder or a text classifier. Received a model for Masked"),
-        ("ernie", "encoder", "keras_hub", "one of \\['albert', 'bert', .*'xlm-roberta'\\]. Received: 'ernie'"),
-        ("roberta", "encoder", "keras_hub", "must have its family's tokenizer, byte_bpe.* Received wordpiece"),
-        ("bert", "encoder", "onnx", "`format` must be one of tf1, huggingface, .* Received: 'onnx'"),
+        ("bert", "spans", "keras_hub", "must be an encoder or a text classifier; got a model for QuestionAns"),
+        ("bert", "masked_lm", "keras_hub", "must be an encoder or a text classifier; got a model for Masked"),
+        ("ernie", "encoder", "keras_hub", "one of \\['albert', 'bert', .*'xlm-roberta'\\]; got 'ernie'"),
+        ("roberta", "encoder", "keras_hub", "must have its family's tokenizer, byte_bpe.* got wordpiece"),
+        ("bert", "encoder", "onnx", "`format` must be one of tf1, huggingface, .* got 'onnx'"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused(case, kind, form, message, tmp_path):
@@ -317,11 +317,11 @@ def test_a_masked_lm_head_whose_activation_differs_in_transformers_is_not_read(c
 
 def test_two_heads_that_no_class_has():
     paths = [*models.arrays(models.config("bert"), "text"), *models.arrays(models.config("bert"), "masked_lm")]
-    with pytest.raises(ValueError, match="Received classifier and cls/predictions; drop some of them"):
+    with pytest.raises(ValueError, match="got classifier and cls/predictions; drop some of them"):
         architecture_of(paths)
 
 
 def test_an_optimizer_needs_a_place():
     model = models.model("bert", "text", optimizer={"global_step": np.int64(3)})
-    with pytest.raises(ValueError, match="`with_optimizer` requires .* tf1 or bert_tf. Received: huggingface."):
+    with pytest.raises(ValueError, match="`with_optimizer` requires .* tf1 or bert_tf; got huggingface."):
         writers.write_model("", "huggingface", model)

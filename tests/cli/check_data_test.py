@@ -201,7 +201,7 @@ def test_queries(results):
     log = results["queries"]["log"]
     assert results["queries"]["status"] == 0 and _kinds(log) == {("duplicates", True)}, log
     log = results["a loss of another task"]["log"]
-    assert "--loss must be one of binary_cross_entropy, pairwise, listwise_softmax for --task=reranking. Rec" in log
+    assert "--loss must be one of binary_cross_entropy, pairwise, listwise_softmax for --task=reranking; got cos" in log
 
 
 def test_several_files_with_another_separator_and_encoding(results):
@@ -236,7 +236,7 @@ def test_rows_without_a_text_are_found_all_at_once(results):
     assert "1 of 44 rows (2.3%) has a text that cannot be read, such as 7; training" in log
     log = results["no third texts"]["log"]
     assert _kinds(log) == {("missing_texts", True)}
-    assert re.search(r"2 of \d+ rows \(\d+ %\) have no text; .* \(line 2, line 4\); fill them in", log)
+    assert re.search(r"2 of \d+ rows \(\d+%\) have no text; .* \(line 2, line 4\); fill them in", log)
 
 
 @pytest.mark.parametrize("name, message", [

@@ -127,12 +127,12 @@ def test_words_of_a_file(tmp_path):
     [
         (
             "stent\nheart attack\n",
-            r"words.txt, line 2: a line must hold one word. Received 'heart attack'.*\[heart\] \[",
+            r"words.txt, line 2: a line must hold one word; got 'heart attack'.*\[heart\] \[",
         ),
-        ("\n\nbeta-blocker", r"line 3: a line must hold one word. Received 'beta-blocker'.*\[beta\] \[-\] \[blocker\]"),
-        ("##itis", r"line 1: a line must hold one word. Received '##itis'.*\[#\] \[#\] \[itis\]"),
+        ("\n\nbeta-blocker", r"line 3: a line must hold one word; got 'beta-blocker'.*\[beta\] \[-\] \[blocker\]"),
+        ("##itis", r"line 1: a line must hold one word; got '##itis'.*\[#\] \[#\] \[itis\]"),
         ("\u200b", r"line 1: a line must hold one word.*: none; list"),
-        (f"a\n{'x' * 201}", "line 2: a word must have at most 200 characters. Received 201"),
+        (f"a\n{'x' * 201}", "line 2: a word must have at most 200 characters; got 201"),
     ],
 )
 def test_lines_that_are_no_word(tmp_path, content, message):

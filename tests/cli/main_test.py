@@ -195,7 +195,7 @@ def test_required_flags_are_named_together():
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("`size` must be 1. Received: 0.", "--size must be 1. Received: 0."),
+        ("`size` must be 1; got 0.", "--size must be 1; got 0."),
         ("pass `kind=b`, or `size`.", "pass --kind=b, or --size."),
         ("`unknown` stays, `all` too; and so does `x y`.", "`unknown` stays, `all` too; and so does `x y`."),
         ("`names=a,b c/d.txt` is taken whole", "--names=a,b c/d.txt is taken whole"),
@@ -216,7 +216,7 @@ def test_programs_run_one_after_the_other_in_a_process():
     runs = []
 
     def refuse(settings):
-        raise ValueError(f"`size` must be 1. Received: {settings.size}; lower `size`, not `rate`.")
+        raise ValueError(f"`size` must be 1; got {settings.size}; lower `size`, not `rate`.")
 
     one = types.SimpleNamespace(__doc__="One.", FLAGS=TABLE, main=lambda settings: runs.append(settings.size))
     other = types.SimpleNamespace(

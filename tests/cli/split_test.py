@@ -5,7 +5,7 @@ import pytest
 from bert_tf.cli import main
 
 SHOWN = """\
-             train.csv    eval.csv
+            train.csv   eval.csv
 requested         80%        20%
 rows       10 (83.3%)  2 (16.7%)
   good      6 (60.0%)  1 (50.0%)

@@ -155,24 +155,24 @@ _NLI = "index\tsentence1\tsentence2\tlabel\n"
 BAD = {  # task, split, content, message after the directory
     "score over the scale": ("sts-b", "train", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t5.2\n",
                              r"train\.tsv:2: the score must "
-                             r"be a number from 0 to 5\. Received: '5\.2' in column 'score'; correct this line, or "
+                             r"be a number from 0 to 5; got '5\.2' in column 'score'; correct this line, or "
                              r"check that `data_dir` holds GLUE's STS-B"),
-    "score below it": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t-0.1\n", r"dev\.tsv:2: .*Received: '-0\.1'"),
-    "score that is none": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\tnan\n", r"dev\.tsv:2: .*Received: 'nan'"),
+    "score below it": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t-0.1\n", r"dev\.tsv:2: .*got '-0\.1'"),
+    "score that is none": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\tnan\n", r"dev\.tsv:2: .*got 'nan'"),
     "stray quote": ("rte", "train", _NLI + '0\ta\tb\tentailment\n1\ta "b c\tentailment"\n',
                     r"train\.tsv:3: a row must have "
-                    r"at least 4 columns, separated by tabs\. Received 3: .*; a stray quote \(\"\) may have swallowed "
+                    r"at least 4 columns, separated by tabs; got 3: .*; a stray quote \(\"\) may have swallowed "
                     r"a tab or a line end.*: write it again without quoting, or check that `data_dir`"),
     "missing column": ("rte", "train", "index\tsentence1\tlabel\n0\ta\tentailment\n",
                        r"train\.tsv:1: missing column "
                        r"'sentence2'.*Found the columns \['index', 'sentence1', 'label'\]; check that `data_dir`"),
     "short row": ("wnli", "train", _NLI + "0\ta\t1\n",
-                  r"train\.tsv:2: .*Received 3: \['0', 'a', '1'\]; check that `data"),
+                  r"train\.tsv:2: .*got 3: \['0', 'a', '1'\]; check that `data"),
     "another task's label": ("rte", "dev", _NLI + "0\ta\tb\tneutral\n", r"dev\.tsv:2: .* one of those of RTE: "
-                             r"\['entailment', 'not_entailment'\]\. Received: 'neutral'; correct this line, or check"),
+                             r"\['entailment', 'not_entailment'\]; got 'neutral'; correct this line, or check"),
     "one id twice": ("cola", "test", "index\tsentence\n0\ta\n1\tb\n0\tc\n",
-                     r"test\.tsv:4: the ids of a file must be unique\. "
-                     r"Received '0', which also occurs in .*test\.tsv:2; give one of them another id"),
+                     r"test\.tsv:4: the ids of a file must be unique; "
+                     r"got '0', which also occurs in .*test\.tsv:2; give one of them another id"),
 }  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def test_mrpc_has_its_majority_class_and_its_stray_quotes():
 def test_find_task_forgives_case_and_hyphens():
     assert {glue.find_glue_task(name).name for name in ("SST-2", "sst2", "SST_2")} == {"sst-2"}
     assert [glue.find_glue_task(name).name for name in ("STSB", "AX", "MNLI")] == ["sts-b", "ax", "mnli"]
-    with pytest.raises(ValueError, match=r"`task_name` must be one of \['ax', 'cola', .*'xnli'\]. Received: 'imdb'; "):
+    with pytest.raises(ValueError, match=r"`task_name` must be one of \['ax', 'cola', .*'xnli'\]; got 'imdb'; "):
         glue.find_glue_task("imdb")
 
 

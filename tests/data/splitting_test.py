@@ -141,13 +141,13 @@ def test_parquet_keeps_values_and_schema(tmp_path):
 
 
 WRONG = {
-    "no share": ({"eval_share": 0.0}, "`eval_share` must be above 0.* Received: 0 and 0; use"),
+    "no share": ({"eval_share": 0.0}, "`eval_share` must be above 0.* got 0 and 0; use"),
     "nothing to train on": ({"eval_share": 0.5, "test_share": 0.5}, "their sum below 1"),
     "not a number": ({"eval_share": float("nan")}, "must be above 0"),
     "no such group": ({"columns": Columns(group="person")}, r"a\.csv:1: .*'person' \(`group_column`\)"),
     "no such label": ({"columns": Columns(label="class")}, r"'class' \(`label_column`\)"),
-    "one group": ({"columns": Columns(group="label")}, r"2 are needed.* Received 3 rows in 1, .*.*group_column"),
-    "two groups": ({"test_share": 0.1}, "too few groups .*: 3 are needed.* Received 3 rows in 2, grouped by text;"),
+    "one group": ({"columns": Columns(group="label")}, r"2 are needed.* got 3 rows in 1, .*.*group_column"),
+    "two groups": ({"test_share": 0.1}, "too few groups .*: 3 are needed.* got 3 rows in 2, grouped by text;"),
 }
 
 

@@ -113,7 +113,7 @@ def test_bare_carriage_returns_are_named_with_the_command_that_converts_them(tmp
     packed = name.endswith(".gz")
     command = rf"gzip -dc '{stem}\.csv\.gz' \| tr" if packed else rf"tr < {stem}\.{extension}"
     quote = "'" if packed else ""
-    with pytest.raises(ValueError, match=r":1: lines must end in a line feed \(LF\) or in CR LF\. Received a bare "
+    with pytest.raises(ValueError, match=r":1: lines must end in a line feed \(LF\) or in CR LF; got a bare "
                        rf"carriage return \(CR\) after {re.escape(repr(first))}; convert the file: {command} '\\r' "
                        rf"'\\n' > {quote}{stem}-lf\.{extension}{quote}\.$"):  # fmt: skip
         read_table(path, label_column="label")
@@ -128,7 +128,7 @@ def test_a_bare_carriage_return_later_in_a_csv_is_named_with_its_line(tmp_path):
 def test_a_quoted_newline_does_not_shift_the_line_of_an_error(tmp_path):
     path = write(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",1\nfour\n')
     with pytest.raises(
-        ValueError, match=r"a\.csv:5: a row must have at least 2 columns, separated by commas.*Received 1"
+        ValueError, match=r"a\.csv:5: a row must have at least 2 columns, separated by commas.*got 1"
     ):
         read_table(path, label_column="label")
 
@@ -178,71 +178,71 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "no key at all": ("a.jsonl", '{"review": "x"}\n', LABELLED, r"a\.jsonl:1: missing columns 'text' .* and 'l"),
     "index too high": ("a.tsv", "text\nx\n", {"text_columns": [3]}, r"a\.tsv:1: missing column 3 "),
     "negative": ("a.tsv", "text\nx\n", {"text_columns": [-1]}, r"a\.tsv:1: missing column -1 "),
-    "name without header": ("a.tsv", "x\n", {"header": False}, r"`text_column` must be an index from 0.*: 'text'"),
+    "name without header": ("a.tsv", "x\n", {"header": False}, r"`text_column` must be an index from 0.* got 'text'"),
     "negative without header": ("a.tsv", "x\n", {"header": False, "text_columns": ["-1"]}, r"index from 0.*'-1'"),
-    "twice": ("a.csv", "text,text\nx,y\n", {}, r"a\.csv:1: column names must be unique\. .*'text' more than once"),
+    "twice": ("a.csv", "text,text\nx,y\n", {}, r"a\.csv:1: column names must be unique; .*'text' more than once"),
     "short row": ("a.tsv", "good\t1\nbad 0\n", NO_HEADER, r"a\.tsv:2: a row must have at least 2 columns, separated by "
-                  r"tabs\. Received 1: \['bad 0'\]; correct this line, or check `text_column` and `label_column`"),
+                  r"tabs; got 1: \['bad 0'\]; correct this line, or check `text_column` and `label_column`"),
     "stray tab": ("a.tsv", "text\tlabel\ngood\tfilm\t1\n", LABELLED, r"a\.tsv:2: a row must have the 2 columns of "
-                  r"line 1, separated by tabs\. Received 3: .*remove stray tabs"),
+                  r"line 1, separated by tabs; got 3: .*remove stray tabs"),
     "stray comma": ("a.csv", "text,label\nA nice, warm film,1\n", LABELLED, r"a\.csv:2: .*the 2 columns of line 1, "
-                    r"sep.*Received 3: .*double quotes"),
-    "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 column,.*Received 0"),
-    "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 column,.*Received 0"),
+                    r"sep.*got 3: .*double quotes"),
+    "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 column,.*got 0"),
+    "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 column,.*got 0"),
     "empty": ("a.tsv", "", {}, r"a\.tsv contains no examples\. Check the path"),
     "empty without header": ("a.csv", "\n\n", NO_HEADER, r"a\.csv contains no examples\. Check the path"),
     "only header": ("a.csv", "text\n", {}, r"a\.csv .*no examples\. .*header"),
     "empty jsonl": ("a.jsonl", "", {}, r"a\.jsonl .*no examples"),
-    "extension": ("a.txt", "x", {}, r"a\.txt must end in \.tsv, \.csv, .* Received the name 'a\.txt'; rename"),
-    "packed parquet": ("a.parquet.gz", "x", {}, r"Received the name 'a\.parquet\.gz'; rename"),
+    "extension": ("a.txt", "x", {}, r"a\.txt must end in \.tsv, \.csv, .* got the name 'a\.txt'; rename"),
+    "packed parquet": ("a.parquet.gz", "x", {}, r"got the name 'a\.parquet\.gz'; rename"),
     "not packed": ("a.tsv", gzip.compress(b"x"), {}, r"a\.tsv is a gzip file, not text"),
     "three columns": ("a.tsv", "x", {"text_columns": [0, 1, 2]}, r"`text_column` must name one or two columns"),
     "open quote": ("a.csv", 'text\nx\n"y\nz\n', {}, r"a\.csv:3: .* is not valid CSV.*unexpected end"),
     "after quote": ("a.csv", 'text\n"x" y\n', {}, r"a\.csv:2: .*'\"'.*double quotes"),
-    "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object\. Received "
+    "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object; got "
              r"'\{\"text\":', which cannot be parsed \(.*\); correct"),
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*cannot be parsed"),
     "key twice": ("a.jsonl", '{"text": "x", "text": "y"}\n', {}, r"a\.jsonl:1: every line must be one JSON object.*"
                   r"the key 'text' occurs more than once\); correct this line"),
-    "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*Received: \['x'\]"),
+    "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*got \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: missing column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),
-    "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: a text must be a string\. Received: None in "
+    "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: a text must be a string; got None in "
                   r"column 'text'; fill it in or remove the row, or check `text_column`"),
     "three null texts": ("a.jsonl", '{"text": null}\n{"text": "x"}\n{"text": NaN}\n{"text": null}\n', {},
                          r"a\.jsonl:1: .* None in column 'text', and 2 more such lines: 3, 4; fill them in or"),
     "a null second text": ("a.jsonl", '{"a": "x", "b": "y"}\n{"a": "x", "b": null}\n', {"text_columns": ("a", "b")},
-                           r"a\.jsonl:2: a text must be a string\. Received: None in column 'b'; fill it in"),
-    "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: a text must be a string\. Received: 1"),
+                           r"a\.jsonl:2: a text must be a string; got None in column 'b'; fill it in"),
+    "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: a text must be a string; got 1"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: every example must "
-                   r"have a label, but the label here is empty\. Received: None in column 'label'.*`label_column`"),
-    "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty\. Received: nan"),
-    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label here is empty\. Received: ''"),
-    "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* here is empty\. "
-                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, drop such r"),
-    "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
-    "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
+                   r"have a label, but the label here is empty; got None in column 'label'.*`label_column`"),
+    "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty; got nan"),
+    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label here is empty; got ''"),
+    "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* here is empty; "
+                     r"got '' in column 'label', and 2 more such lines: 4, 6; correct these lines, drop such r"),
+    "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*got '1\\n2'"),
+    "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*got \[1\]"),
     "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
-                    r'a\.tsv:3: .*Received 1: .*; a stray quote \("\) '
+                    r'a\.tsv:3: .*got 1: .*; a stray quote \("\) '
                     r"may have swallowed a tab .* write it again without quoting, or correct this line, or check `t"),
     "one id twice": ("a.tsv", "text\tname\nx\t7\ny\t8\nz\t7\n", {"id_column": "name"},
                      r"a\.tsv:4: the ids of a file must "
-                     r"be unique\. Received '7', which also occurs in .*a\.tsv:2"),
+                     r"be unique; got '7', which also occurs in .*a\.tsv:2"),
     "no such value": ("a.tsv", "text\tlang\nx\ten\n", {"only": ("lang", "de")},
                       r"a\.tsv has no row with 'de' in column 'lang'\. "
                       r"Choose one of: \['en'\]"),
     "no number": ("a.tsv", "text\tlabel\nx\t1.5\ny\tgood\n", LABELLED | {"label": columns.number()},
                   r"a\.tsv:3: the score "
-                  r"must be a number\. Received: 'good' in column 'label'; correct this line, or check `label_column`"),
+                  r"must be a number; got 'good' in column 'label'; correct this line, or check `label_column`"),
     "out of range": ("a.jsonl", '{"text": "x", "label": 6}\n', LABELLED | {"label": columns.number(0, 5)},
                      r"a\.jsonl:1: the "
-                     r"score must be a number from 0 to 5\. Received: 6"),
+                     r"score must be a number from 0 to 5; got 6"),
     "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: labels must "
-                   r"be names separated by ',' .*Received: 'a,,b'"),
+                   r"be names separated by ',' .*got 'a,,b'"),
     "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: "
-                    r"labels must be names .*Received: None"),
+                    r"labels must be names .*got None"),
     "broken parquet": ("a.parquet", "PAR1 no", {}, r"a\.parquet is not a complete Parquet file: .*Write"),
 }  # fmt: skip
 
@@ -272,7 +272,7 @@ def test_parquet_errors_name_the_row(tmp_path):
 
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"text": ["a", None], "label": ["x", "y"]}), path)
-    with pytest.raises(ValueError, match=r"a\.parquet: row 2: a text must be a string\. Received: None"):
+    with pytest.raises(ValueError, match=r"a\.parquet: row 2: a text must be a string; got None"):
         read_table(path)
     with pytest.raises(
         ValueError, match=r"a\.parquet: missing column 'sentence'.*\['text', 'label'\]; choose one"
@@ -318,7 +318,7 @@ def test_labels_sort_as_strings_and_unknown_ones_name_their_line(tmp_path):
     assert list_labels(examples) == ["10", "9"]
     assert check_labels(examples, ["10", "9"]) == [0, 1, 0]
     with pytest.raises(
-        ValueError, match=r"a\.tsv:3: the label must be one of those in the training data: \['10'\]. Received: '9'; "
+        ValueError, match=r"a\.tsv:3: the label must be one of those in the training data: \['10'\]; got '9'; "
     ):
         check_labels(examples, ["10"])
     with pytest.raises(ValueError, match="was read without a label column. Set `label_column`"):
@@ -394,10 +394,10 @@ def test_reads_other_separators_and_encodings(tmp_path, name, separator, encodin
 @pytest.mark.parametrize(
     "name, text, dialect, words",
     [
-        ("a.csv", b"text\n", Dialect(";;"), r"`separator` must be one character.*Received: ';;'"),
+        ("a.csv", b"text\n", Dialect(";;"), r"`separator` must be one character.*got ';;'"),
         ("a.csv", b"text\n", Dialect('"'), r"`separator` must be one character"),
-        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies only to .csv and .tsv files. Received .*a.jsonl"),
-        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies only to text files. Received .*a.parquet"),
+        ("a.jsonl", b"{}\n", Dialect(";"), r"`separator` applies only to .csv and .tsv files; got .*a.jsonl"),
+        ("a.parquet", b"", Dialect(encoding="cp1252"), r"`encoding` applies only to text files; got .*a.parquet"),
         ("a.csv", b"text\n", Dialect(encoding="rot13"), r"`encoding` must be an encoding that Python.*'rot13'"),
         ("a.csv", b"text\n", Dialect(encoding="no\0ne"), r"`encoding` must be an encoding that Python"),
         ("a.csv", b"text\na\n\xe9\n", Dialect(encoding="ascii"), r"a.csv:3: the file must be ascii.*set `enc"),
@@ -437,7 +437,7 @@ def test_several_files_have_the_same_columns_and_distinct_ids(tmp_path):
     ids = read_table(f"{tmp_path}/*.jsonl", id_column="id").ids
     assert ids == [f"{tmp_path}/d.jsonl:p", f"{tmp_path}/e.jsonl:p"]
     write(tmp_path, "e.jsonl", '{"text": "b", "id": "p"}\n{"text": "c", "id": "p"}\n')
-    with pytest.raises(ValueError, match=r"e.jsonl:2: the ids of a file must be unique. Received 'p'.*e.jsonl:1"):
+    with pytest.raises(ValueError, match=r"e.jsonl:2: the ids of a file must be unique; got 'p'.*e.jsonl:1"):
         read_table(f"{tmp_path}/*.jsonl", id_column="id")
     with pytest.raises(ValueError, match=r"File not found: .*none-\*.csv"):
         read_table(f"{tmp_path}/a.csv,{tmp_path}/none-*.csv")

@@ -34,7 +34,7 @@ def test_qrels_with_and_without_a_header(tmp_path, text):
 @pytest.mark.parametrize("relevance", ["1.0", "1e0", "1e-5", "1e999", "nan", "-Inf", "Infinity", "1_0", "+1"])
 @pytest.mark.parametrize("columns", ["q1 0 d1", "q1 d1"])
 def test_a_first_line_with_another_number_is_no_header_of_qrels(tmp_path, columns, relevance):
-    message = r"qrels:1: qrels have .* and the relevance is a whole number. Received: \['q1', .*; correct this line"
+    message = r"qrels:1: qrels have .* and the relevance is a whole number; got \['q1', .*; correct this line"
     with pytest.raises(ValueError, match=message):
         read_qrels(_write(tmp_path / "qrels", f"{columns} {relevance}\n{columns.replace('1', '2')} 1\n"))
 
@@ -54,14 +54,14 @@ def test_texts_of_some_ids(tmp_path):
 
 @pytest.mark.parametrize("relevance", ["16777217", "-16777217", "1" * 5000], ids=["large", "small", "long"])
 def test_relevances_that_float32_cannot_hold_are_refused(tmp_path, relevance):
-    with pytest.raises(ValueError, match=r"qrels:2: a relevance must be from -16777216 to 16777216\. .*; correct this"):
+    with pytest.raises(ValueError, match=r"qrels:2: a relevance must be from -16777216 to 16777216; .*; correct this"):
         read_qrels(_write(tmp_path / "qrels", f"q1 0 d1 1\nq1 0 d2 {relevance}\n"))
 
 
 def test_bad_files_get_one_clear_message(tmp_path):
-    with pytest.raises(ValueError, match=r"a\.run:2: a run has the columns .*Received: \['q1', 'd1'\]"):
+    with pytest.raises(ValueError, match=r"a\.run:2: a run has the columns .*got \['q1', 'd1'\]"):
         read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1\n"))
-    with pytest.raises(ValueError, match=r"a\.run:2: a query must have each document once. Received the document 'd1'"):
+    with pytest.raises(ValueError, match=r"a\.run:2: a query must have each document once; got the document 'd1'"):
         read_trec_run(_write(tmp_path / "a.run", "q1 d1 1\nq1 d1 2\n"))
     with pytest.raises(ValueError, match=r"qrels:2: qrels have the columns .*'high'"):
         read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq1 0 d1 high\n"))
@@ -70,20 +70,20 @@ def test_bad_files_get_one_clear_message(tmp_path):
     with pytest.raises(ValueError, match="missing column 'id' .*a text is a line of .tsv"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", '{"text": "a"}\n'), {"d1"}, "documents_file")
     numbers = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": 1984, "text": "..."}\n'
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: a title must be a string or null. Received 1984 .*'2'; store"):
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a title must be a string or null; got 1984 .*'2'; store"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", numbers), {"1", "2"}, "documents_file")
     null = '{"_id": "1", "title": null, "text": "a"}\n{"_id": "2", "title": "Two", "text": null}\n'
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string. Received None for the id '2'; store"):
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a text must be a string; got None for the id '2'; store"):
         read_texts_by_id(_write(tmp_path / "a.jsonl", null), {"1", "2"}, "documents_file")
     with pytest.raises(ValueError, match=r"qrels:3: a query must have one judgment of each document. .*'d1'.*'q1'"):
         read_qrels(_write(tmp_path / "qrels", "q1 0 d1 1\nq2 0 d1 0\nq1 0 d1 0\n"))
 
 
 @pytest.mark.parametrize(("name", "text", "message"), [
-    ("a.tsv", "d1\tone\nd1\ttwo\n", "a.tsv:2: an id must have one text. Received 'd1' again; remove one of them."),
+    ("a.tsv", "d1\tone\nd1\ttwo\n", "a.tsv:2: an id must have one text; got 'd1' again; remove one of them."),
     ("a.jsonl", '{"id": "d1", "text": "a"}\n{"id": "d1", "text": "b"}\n', "a.jsonl:2: an id must have one text."),
-    ("a.tsv", "d1\tone\t\nd2\thttps://x\tTitle\tbody\n", "a.tsv:2: a text is .*title. Received 4 columns, separated"),
-    ("a.tsv", "d1\tone\n\nd2\n", r"a.tsv:3: a text is .*Received 1 column, separated by tabs: \['d2'\]; correct"),
+    ("a.tsv", "d1\tone\t\nd2\thttps://x\tTitle\tbody\n", "a.tsv:2: a text is .*title; got 4 columns, separated"),
+    ("a.tsv", "d1\tone\n\nd2\n", r"a.tsv:3: a text is .*got 1 column, separated by tabs: \['d2'\]; correct"),
 ])  # fmt: skip
 def test_what_would_be_lost_without_a_word_is_refused(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=message):

@@ -80,7 +80,7 @@ def test_windows_with_gaps_are_refused(tokenizer):
     ids = tokenizer.tokenize(["good"])
     windowed.window_rows(tokenizer, [ids], 8, Windowing(6))
     for texts, length, stride, room in (([ids], 8, 7, 6), ([ids, ids], 8, 6, 5)):
-        with pytest.raises(ValueError, match=rf"`doc_stride` must be at most {room}, .* Received: {stride}; lower"):
+        with pytest.raises(ValueError, match=rf"`doc_stride` must be at most {room}, .* got {stride}; lower"):
             windowed.window_rows(tokenizer, texts, length, Windowing(stride))
 
 

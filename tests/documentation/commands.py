@@ -121,7 +121,7 @@ def _of_block(page, language, text):
     found = [parse(page, line) for line in lines]
     if language == "bash":  # a script of the shell, which the tutorials' tests run: not all of it is ours
         return [command for command in found if command]
-    assert all(found), f"{page}: a block of commands must be nothing else; see _OTHERS. Received:\n{text}"
+    assert all(found), f"{page}: a block of commands must be nothing else; see _OTHERS; got\n{text}"
     return found
 
 
@@ -149,5 +149,5 @@ def _logical_lines(lines):
         except ValueError:  # the quotation goes on
             continue
         found, text = [*found, text] if said else found, ""
-    assert not text, f"A quotation must end. Received: {text}"
+    assert not text, f"A quotation must end; got {text}"
     return found

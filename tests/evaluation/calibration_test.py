@@ -130,7 +130,7 @@ def test_great_logits_do_not_overflow():
 
 def test_what_does_not_match_is_refused():
     for function in (expected_calibration_error, fit_temperature):
-        with pytest.raises(ValueError, match=r"Received the shapes \[2, 3\] and \[3\]"):
+        with pytest.raises(ValueError, match=r"got the shapes \[2, 3\] and \[3\]"):
             function(np.zeros((2, 3)), np.zeros(3, int))
         with pytest.raises(ValueError, match=r"n > 0"):
             function(np.zeros((0, 3)), np.zeros(0, int))

@@ -158,9 +158,9 @@ def test_entities_without_a_type_have_no_line_of_their_own():
 @pytest.mark.parametrize(
     "golds, predictions, message",
     [
-        ([["O"]], [], r"`predictions` must have one sentence for each of `golds`\. Received 0 for 1"),
-        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*\. Received 1 for 2 words; pad"),
-        ([["L-PER"]], [["O"]], r"A tag must be O, .*\. Received the unknown tag 'L-PER'; rename"),
+        ([["O"]], [], r"`predictions` must have one sentence for each of `golds`; got 0 for 1"),
+        ([["O"], ["O", "O"]], [["O"], ["O"]], r"Sentence 1 of `predictions` must .*; got 1 for 2 words; pad"),
+        ([["L-PER"]], [["O"]], r"A tag must be O, .*; got the unknown tag 'L-PER'; rename"),
     ],
 )
 def test_what_does_not_match_is_refused(golds, predictions, message):

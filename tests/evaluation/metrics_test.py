@@ -155,11 +155,11 @@ def test_the_largest_fall_is_a_share_of_what_there_was():
 
 
 def test_wrong_names_and_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"A metric must be one of \['accuracy', .*\]. Received: 'pearson'"):
+    with pytest.raises(ValueError, match=r"A metric must be one of \['accuracy', .*\]; got 'pearson'"):
         metrics.classification([0], [0], ("pearson",))
-    with pytest.raises(ValueError, match="must be one of .*'loss'.*Received: 'acuracy'"):
+    with pytest.raises(ValueError, match="must be one of .*'loss'.*got 'acuracy'"):
         metrics.higher_is_better("acuracy")
-    with pytest.raises(ValueError, match=r"shape \[n\] with n > 0. Received the shapes \[2\] and \[1\]"):
+    with pytest.raises(ValueError, match=r"shape \[n\] with n > 0; got the shapes \[2\] and \[1\]"):
         metrics.classification([0, 1], [0])
     with pytest.raises(ValueError, match=r"n > 0"):
         metrics.regression([], [])

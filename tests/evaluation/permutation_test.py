@@ -40,5 +40,5 @@ def test_of_more_ways_than_samples_some_are_drawn():
 
 @pytest.mark.parametrize(("a", "b"), [([], [1.0]), ([1.0], [np.nan]), ([[1.0]], [1.0])])
 def test_refuses_what_is_no_set_of_finite_scores(a, b):
-    with pytest.raises(ValueError, match=r"Both sets must be lists of finite scores\. Received"):
+    with pytest.raises(ValueError, match=r"Both sets must be lists of finite scores; got"):
         permutation_test(a, b)

@@ -105,9 +105,9 @@ def test_in_parts_as_in_one(monkeypatch):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="The bootstrap metric must be one of .*Received: 'bleu'"):
+    with pytest.raises(ValueError, match="The bootstrap metric must be one of .*got 'bleu'"):
         paired_bootstrap("bleu", [0, 1], [0, 1], [1, 1])
-    with pytest.raises(ValueError, match=r"three arrays of shape \[n\].*Received the shapes \[\[2\], \[2\], \[1\]\]"):
+    with pytest.raises(ValueError, match=r"three arrays of shape \[n\].*got the shapes \[\[2\], \[2\], \[1\]\]"):
         paired_bootstrap("accuracy", [0, 1], [0, 1], [1])
     with pytest.raises(ValueError, match="n > 0"):
         paired_bootstrap("accuracy", [], [], [])

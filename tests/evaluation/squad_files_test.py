@@ -27,21 +27,21 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
     golds = read_golds(write(tmp_path / "dev.json", content))
     assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
     paragraph["qas"][1]["is_impossible"] = False
-    with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list\. Received the keys"):
+    with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list; got the keys"):
         read_golds(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which cannot be parsed \(.*\); use another"),
-        ({"dat": []}, r"dev\.json: .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
-        ({"data": {"a": 1}}, r"requires an object in which 'data' is a list\. Received 'data': \{'a': 1\}"),
+        ("{", r"dev\.json must be JSON in SQuAD's format; got '\{', which cannot be parsed \(.*\); use another"),
+        ({"dat": []}, r"dev\.json: .* 'data' is a list; got the keys \['dat'\]; correct the file"),
+        ({"data": {"a": 1}}, r"requires an object in which 'data' is a list; got 'data': \{'a': 1\}"),
         ({"data": []}, r"dev\.json contains no questions"),
         (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* The id is that of data\[0\].*qas\[0\]"),
         (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have a unique id"),
-        (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text\. Received 'text': 7"),
-        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
+        (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text; got 'text': 7"),
+        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text; got 'id': \['b'\]; correct"),
     ],
 )
 def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
@@ -52,10 +52,10 @@ def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
 @pytest.mark.parametrize(
     "read, content, message",
     [
-        (read_predictions, [], r"must be one JSON object, keyed by question id\. Received list; use another"),
-        (read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
-        (read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
-        (read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
+        (read_predictions, [], r"must be one JSON object, keyed by question id; got list; use another"),
+        (read_predictions, {"q": None}, r"every value must be a text; got None for 'q'; correct it"),
+        (read_null_odds, {"q": "1"}, r"must be a finite number; got '1' for 'q'"),
+        (read_null_odds, '{"q": NaN}', r"must be a finite number; got nan for 'q'"),
     ],
 )
 def test_refuses_files_that_hold_no_predictions(tmp_path, read, content, message):

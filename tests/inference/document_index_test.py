@@ -130,7 +130,7 @@ def test_ids_of_one_hash_are_told_apart(changed, model, monkeypatch):
     index.add(["a", "b", "c"], TEXTS[:3], vectors=np.eye(3))
     index.delete(["b"])
     assert [hit.id for hit in index.search(np.eye(3)[:1])[0]] == ["a", "c"]
-    with pytest.raises(ValueError, match=r"Each id must be unique. Received 'd' twice, in rows 0 and 2, counted"):
+    with pytest.raises(ValueError, match=r"Each id must be unique; got 'd' twice, in rows 0 and 2, counted"):
         index.add(["d", "e", "d"], TEXTS[:3], vectors=np.eye(3))
 
 
@@ -144,22 +144,22 @@ def test_lone_surrogates_are_dropped(changed):
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(changed):
-    with pytest.raises(ValueError, match="`top_k` must be a positive integer. Received: 0"):
+    with pytest.raises(ValueError, match="`top_k` must be a positive integer; got 0"):
         changed.search(["a"], top_k=0)
     before = changed.search(["a film"])
     files = sorted(map(str, os.walk(changed.directory)))
     with pytest.raises(ValueError, match=r"All ids must be in .*index. Not found: '7', 'x'. Nothing was deleted."):
         changed.delete(["0", "7", "x"])
-    with pytest.raises(ValueError, match="Each id must be unique. Received 'a' twice, in rows 0 and 1"):
+    with pytest.raises(ValueError, match="Each id must be unique; got 'a' twice, in rows 0 and 1"):
         changed.add(["a", "a"], ["good", "bad"])
-    with pytest.raises(ValueError, match=r"must match. Received 1 ids, 2 texts, 1 payloads and vectors of shape \[2,"):
+    with pytest.raises(ValueError, match=r"must match; got 1 ids, 2 texts, 1 payloads and vectors of shape \[2,"):
         changed.add(["a"], ["good", "bad"])
     with pytest.raises(ValueError, match=r"must match.* shape \[1, 3\], where the index has 32 dim"):
         changed.add(["a"], ["good"], vectors=np.eye(3)[:1])
     for wrong in (np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"must be finite\. .* 1 of 2 .*: ids 'b'; text .*: 'bad'\. No"):
+        with pytest.raises(ValueError, match=r"must be finite; .* 1 of 2 .*: ids 'b'; text .*: 'bad'\. No"):
             changed.add(["a", "b"], ["good", "bad"], vectors=np.array([[1.0] * 32, [0.0] * 31 + [wrong]]))
-    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]. Received: \[1, 3\]"):
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 32\]; got \[1, 3\]"):
         changed.search(np.eye(3)[:1])
     with pytest.raises(ValueError, match="`ids`"):
         changed.add([1], ["good"])

@@ -156,7 +156,7 @@ def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
     assert len(list(filler(["a a a a a [MASK] a a"]))) == 1
     with pytest.raises(ValueError, match=r"within the first 7 tokens.*beyond them in 1 of 2 texts, first in text 2"):
         list(filler(["[MASK]", "a a a [MASK] a a [MASK]"]))
-    with pytest.raises(ValueError, match="must be at most 32, max_position_embeddings of the checkpoint. Received: 33"):
+    with pytest.raises(ValueError, match="must be at most 32, max_position_embeddings of the checkpoint; got 33"):
         Filler(pretrained, max_seq_length=33)
 
 

@@ -215,7 +215,7 @@ def test_a_file(classify, predictors, tmp_path):
     (tmp_path / "dialect.csv").write_text(f"no;text\n1;{FILM}é\n", encoding="cp1252")
     (answer,) = classify.predict_file(tmp_path / "dialect.csv", separator=";", encoding="cp1252")
     assert answer == classify(f"{FILM}é")
-    with pytest.raises(ValueError, match="`separator` applies only to .csv and .tsv files. Received .*texts.txt"):
+    with pytest.raises(ValueError, match="`separator` applies only to .csv and .tsv files; got .*texts.txt"):
         classify.predict_file(plain, separator=";")
     ask = predictors("questions")
     (answer,) = ask.predict_file(str(tmp_path / "pairs.csv"), text_column=["context", "q"])
@@ -245,20 +245,20 @@ def _frame():
 @pytest.mark.parametrize(
     "name, texts, message",
     [
-        ("classification", 5, "`texts` must be a text, or a list or other iterable of texts. Received: 5."),
-        ("classification", None, "`texts` must be a text, or a list or other iterable of texts. Received: None."),
-        ("classification", ["a", None], "`texts` must not have missing texts. Received None at position 1"),
+        ("classification", 5, "`texts` must be a text, or a list or other iterable of texts; got 5."),
+        ("classification", None, "`texts` must be a text, or a list or other iterable of texts; got None."),
+        ("classification", ["a", None], "`texts` must not have missing texts; got None at position 1"),
         ("classification", ["a", 5], "An item must be a text, a tuple of texts or a dictionary; got 5."),
-        ("classification", {"a", "b"}, "Received a set, which has no order"),
+        ("classification", {"a", "b"}, "got a set, which has no order"),
         ("classification", {"words": "a"}, "a text, or a dictionary with the key 'text'; got {'words': 'a'}."),
         ("classification", [("a", "b")], "Each example must be a text, or a dictionary with the key 'text'; got ('a',"),
-        ("classification", {"text": ["a"]}, "`text` must be strings. Received list at position 0"),
-        ("classification", "frame", "Received a DataFrame of text, more; choose one of them"),
+        ("classification", {"text": ["a"]}, "`text` must be strings; got list at position 0"),
+        ("classification", "frame", "got a DataFrame of text, more; choose one of them"),
         ("questions", "a", "Each example must have the texts question, context, in a tuple in this order or"),
         ("questions", ("a", "b", "c"), "a dictionary with these keys; got ('a', 'b', 'c')."),
-        ("questions", [("a", None)], "`context` must not have missing texts."),
-        ("choices", ("a", "b"), "`choices` must be several texts, such as a list. Received one text, 'b'"),
-        ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty. Received an empty list at position 1."),
+        ("questions", [("a", None)], "`context` must not have missing texts;"),
+        ("choices", ("a", "b"), "`choices` must be several texts, such as a list; got one text, 'b'"),
+        ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty; got an empty list at position 1."),
     ],
 )
 def test_bad_examples(exported, predictors, name, texts, message):
@@ -278,14 +278,14 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "gliner" / "gliner_config.json").write_text("{}", encoding="utf-8")
     for call, message in [
-        (lambda: classify("a", batch_size=0), "`batch_size` must be a positive integer. Received: 0."),
-        (lambda: classify("a", batch_size="8"), "`batch_size` must be a whole number"),
+        (lambda: classify("a", batch_size=0), "`batch_size` must be a positive integer; got 0."),
+        (lambda: classify("a", batch_size="8"), "`batch_size` must be a positive integer"),
         (lambda: bert_tf.Predictor(tmp_path / "none"), "Checkpoint not found: there is no directory"),
         (lambda: bert_tf.Predictor("bert-base-uncased"), "is the name of a published checkpoint"),
         (lambda: bert_tf.Predictor(tmp_path / "empty"), "`path` must be a directory with saved_model.pb, with numbered "
          "versions of it, or with a trained model (bert_config.json or config.json); got"),
         (lambda: bert_tf.Predictor(tmp_path / "gliner"), "GLiNER models, which find entities of any named type, are "
-         "not supported. Received"),
+         "not supported; got"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
         (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
         (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "

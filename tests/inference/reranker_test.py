@@ -80,7 +80,7 @@ def test_scores_are_combined_with_those_of_the_search(export, index, tmp_path):
     refused = run_here("search", [words[0], words[3], QUERY])
     assert refused["status"] == 1 and "--rerank_weight requires --rerank. Add" in refused["log"]
     for weight in (-0.1, 1.5, float("nan")):
-        with pytest.raises(ValueError, match="`weight` must be a number from 0 to 1. Received"):
+        with pytest.raises(ValueError, match="`weight` must be a number from 0 to 1; got"):
             Reranker(export, weight)
     assert combine_scores([2, 2], [1, 3], 0.5) == [-0.5, 0.5] and reranker(["none"], [[]]) == [[]]
 
@@ -95,7 +95,7 @@ def test_the_command_reranks(export, index, expected):
     alone = run_here("search", [words[0], "--rerank_top_k=20", QUERY])
     assert alone["status"] == 1 and "--rerank_top_k requires --rerank. Add" in alone["log"]
     fewer = run_here("search", [*words, "--rerank_top_k=2"])
-    assert fewer["status"] == 1 and "Received --rerank_top_k=2 and --top_k=3; raise --rerank_top_k or" in fewer["log"]
+    assert fewer["status"] == 1 and "got --rerank_top_k=2 and --top_k=3; raise --rerank_top_k or" in fewer["log"]
 
 
 def test_the_route_of_a_server_reranks(export, index, expected):

@@ -80,7 +80,7 @@ def test_a_reranker_is_evaluated_with_the_search(index, files, trained):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--top_k=5"], "--top_k must be 10 or more with --qrels_file, for nDCG@10. Received: 5"),
+    (["--top_k=5"], "--top_k must be 10 or more with --qrels_file, for nDCG@10; got 5"),
     (["a film"], "--queries_file cannot be combined with queries as arguments"),
     (["--reader=x"], "--qrels_file and --reader cannot be combined"),
     (["--qrels_file="], "--queries_file requires --qrels_file"),

@@ -82,7 +82,7 @@ def test_what_is_cut_off_is_said(pretrained, caplog):
 
 
 def test_pairs_are_refused(scorer):
-    with pytest.raises(ValueError, match="`texts` must be strings. Received tuple at position 0"):
+    with pytest.raises(ValueError, match="`texts` must be strings; got tuple at position 0"):
         scorer([("a", "b")])
 
 

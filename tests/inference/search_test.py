@@ -88,7 +88,7 @@ def test_texts_are_queries_too(path, vectors):
 def test_queries_that_are_not_finite_are_refused(wrong, path, vectors, monkeypatch):
     index, queries = SearchIndex(path), vectors[1].astype(np.float64)
     queries[1, 3] = wrong
-    with pytest.raises(ValueError, match=r"Embeddings of `queries` must be finite\. .* 1 of 2 queries, such as query "):
+    with pytest.raises(ValueError, match=r"Embeddings of `queries` must be finite; .* 1 of 2 queries, such as query "):
         index.search(queries)
     monkeypatch.setitem(vars(index), "_query_encoder", lambda texts: queries)
     with pytest.raises(ValueError, match=r"such as query 1 \(counted from 0\): 'good film'. Correct these "):
@@ -149,7 +149,7 @@ def test_an_index_of_shorter_vectors(model, tmp_path):
     index.add(["a", "b"], TEXTS[2:4])
     assert index.search(["good film"], 1)[0][0][:2] == ("b", pytest.approx(1, abs=1e-5))
     assert index._segments[0].vectors.shape == (2, 8)
-    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 8\]. Received: \[1, 32\]"):
+    with pytest.raises(ValueError, match=r"`queries` must be vectors of shape \[q, 8\]; got \[1, 32\]"):
         index.search(np.eye(32)[:1])
 
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_exported(model, path, tmp_path):
     with pytest.raises(ValueError, match="new has no documents to export. Add some."):
         SearchIndex.create(tmp_path / "new", model).export(tmp_path / "new.parquet")
     for words, message in (
-        (["--export_file=a.csv"], "--export_file must end in .parquet. Received: a.csv."),
+        (["--export_file=a.csv"], "--export_file must end in .parquet; got a.csv."),
         (["--export_file=a.parquet", "good"], "--export_file cannot be combined with queries"),
     ):
         status, log = run("search", f"--index_dir={path}", *words)
@@ -284,7 +284,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--update and --pooling cannot be combined. Remove one."),
         (["embed", "--output_file=HOME/a.npz", "--id_column=key"], "--id_column requires --index_dir. Remove it, or"),
-        (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique. Received 'b'"),
+        (["embed", "--index_dir=HOME/new", "--id_column=text"], "texts.jsonl:2: each id must be unique; got 'b'"),
         (["embed", "--index_dir=HOME/new", "--text_column="], "--text_column must name a column; got none. Name one,"),
         (["delete_texts", "--index_dir=INDEX"], "Pass either ids as arguments or --input_file; got neither."),
         (["delete_texts", "--index_dir=INDEX", "none"], "All ids must be in INDEX. Not found: 'none'."),

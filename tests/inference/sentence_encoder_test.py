@@ -62,7 +62,7 @@ def test_the_mean_without_further_words(plain, bert):
     assert encoder.width == 32 and encoder(TEXTS).dtype == np.float32 and encoder([]).shape == (0, 32)
     for given in (iter(TEXTS), Series(TEXTS, [2, 0, 1])):
         np.testing.assert_array_equal(encoder(given), encoder(TEXTS))
-    with pytest.raises(ValueError, match="Received a DataFrame of text; choose one of them"):
+    with pytest.raises(ValueError, match="got a DataFrame of text; choose one of them"):
         encoder(DataFrame({"text": TEXTS}))
 
 
@@ -214,7 +214,7 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     [
         ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
                       {"type": "sentence_transformers.models.LSTM", "path": "2"}]},
-         "Received: 'LSTM'; use another model"),
+         "got 'LSTM'; use another model"),
         ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings"),
     ],
 )  # fmt: skip
@@ -247,9 +247,9 @@ def test_activations_that_we_do_not_have(plain, tmp_path):
 
 
 def test_unknown_poolings_and_layers_are_refused(plain):
-    with pytest.raises(ValueError, match="`pooling` must be one or several of .*Received: 'median'"):
+    with pytest.raises(ValueError, match="`pooling` must be one or several of .*got 'median'"):
         SentenceEncoder(plain, pooling="median")
-    with pytest.raises(ValueError, match="`layers` must be one of .*Received: 'top'"):
+    with pytest.raises(ValueError, match="`layers` must be one of .*got 'top'"):
         SentenceEncoder(plain, layers="top")
 
 

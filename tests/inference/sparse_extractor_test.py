@@ -66,7 +66,7 @@ def test_tokens_are_ordered_by_their_weights(encoder, expected):
     for wrong in (expected["bert"], vectors[:, :5]):
         with pytest.raises(ValueError, match=r"`vectors` must be a SciPy sparse matrix, \[n, 28\]"):
             encoder.decode(wrong)
-    with pytest.raises(ValueError, match="`top_k` must be 1 or more. Received: 0"):
+    with pytest.raises(ValueError, match="`top_k` must be 1 or more; got 0"):
         encoder.decode(vectors, 0)
 
 
@@ -75,7 +75,7 @@ def test_the_largest_weights_are_kept(expected):
     least = np.sort(expected["bert"], -1)[:, -4:-3]
     np.testing.assert_allclose(vectors.toarray(), np.where(expected["bert"] >= least, expected["bert"], 0), atol=1e-5)
     assert vectors.getnnz(1).tolist() == [4] * len(TEXTS)
-    with pytest.raises(ValueError, match="`max_active_dims` must be 1 or more. Received: 0"):
+    with pytest.raises(ValueError, match="`max_active_dims` must be 1 or more; got 0"):
         SentenceEncoder(FOLDER / "bert", max_active_dims=0)
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         with pytest.raises(ValueError, match=f"`{name}` requires dense embeddings, and those of .* are sparse. Rem"):
             SentenceEncoder(FOLDER / "bert", **{name: value})
     for length in (2, 21):
-        with pytest.raises(ValueError, match=f"`max_seq_length` must be from 3 to 20, .* Received: {length}"):
+        with pytest.raises(ValueError, match=f"`max_seq_length` must be from 3 to 20, .* got {length}"):
             SentenceEncoder(FOLDER / "bert", max_seq_length=length)
     dense = tiny.checkpoint(tmp_path / "dense")
     with pytest.raises(ValueError, match="`max_active_dims` requires sparse embeddings, and .* has dense ones"):
@@ -168,16 +168,16 @@ def test_routes_that_are_not_supported_are_refused(tmp_path):
         ({"structure": {"document": good["structure"]["document"]}}, "must have the routes query and document"),
         ({"structure": {"query": 1, "document": 2}}, "must have the routes query and document"),
         ({"parameters": {"default_route": 3}}, "default_route in .* must be of type str"),
-        ({"parameters": {"route_mappings": {"a": "b"}}}, "no others. Received: 'route_mappings'"),
+        ({"parameters": {"route_mappings": {"a": "b"}}}, "no others; got 'route_mappings'"),
         ({"types": {}}, "must be those of sentence-transformers, in directories next to it"),
-        ({"structure": {**good["structure"], "query": ["../a"]}}, "in directories next to it. Received: '../a'"),
+        ({"structure": {**good["structure"], "query": ["../a"]}}, "in directories next to it; got '../a'"),
         ({"structure": {**good["structure"], "query": ["document_1_SpladePooling"]}}, "must consist of a Transformer"),
     ):
         path.write_text(json.dumps({**good, **changes}), encoding="utf-8")
         with pytest.raises(ValueError, match=message):
             SentenceEncoder(tmp_path, kind="query")
     path.write_text(json.dumps(good), encoding="utf-8")
-    with pytest.raises(ValueError, match="`kind` must be one of query, document, or None. Received: 'both'"):
+    with pytest.raises(ValueError, match="`kind` must be one of query, document, or None; got 'both'"):
         SentenceEncoder(tmp_path, kind="both")
     config.write_text('{"path": "idf.json"}', encoding="utf-8")
     with pytest.raises(ValueError, match="path in .* must be absent"):

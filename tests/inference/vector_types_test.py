@@ -21,9 +21,9 @@ def test_values_by_hand():
     assert quantize_vectors(vectors, "float32") is vectors
     signs = np.array([1, -1, 1, -1, 1, -1, 1, 1]) / np.sqrt(8)
     np.testing.assert_allclose(unit_vectors(np.array([[0b10101011]], np.uint8))[0], signs, rtol=1e-6)
-    with pytest.raises(ValueError, match="`vector_dtype=binary` requires a number of .* multiple of 8. Received 7"):
+    with pytest.raises(ValueError, match="`vector_dtype=binary` requires a number of .* multiple of 8; got 7"):
         quantize_vectors(vectors[:, :7], "binary")
-    with pytest.raises(ValueError, match="`vector_dtype` must be one of float32, int8, binary. Received: 'int4'"):
+    with pytest.raises(ValueError, match="`vector_dtype` must be one of float32, int8, binary; got 'int4'"):
         quantize_vectors(vectors, "int4")
     vectors[1, 0] = np.nan
     for dtype in ("int8", "binary"):

@@ -84,11 +84,11 @@ BAD = {
     ),
     "a row without the column": (
         _but("--train_file=HOME/short.tsv"),
-        r"short\.tsv:4: a row must have at least 2 columns, .* Received 1: \['no label here'\]; correct this line",
+        r"short\.tsv:4: a row must have at least 2 columns, .* got 1: \['no label here'\]; correct this line",
     ),
     "a label that training did not see": (
         _but("--eval_file=HOME/stranger.tsv", "--do_eval"),
-        r"stranger\.tsv:5: the label must be one of those in the training data: \['0', '1'\]\. Received: 'perhaps'",
+        r"stranger\.tsv:5: the label must be one of those in the training data: \['0', '1'\]; got 'perhaps'",
     ),
     "an empty file": (_but("--train_file=HOME/empty.tsv"), r"empty\.tsv contains no examples\. Check"),
     "a header alone": (_but("--train_file=HOME/header.tsv"), r"header\.tsv contains no examples\. Check"),
@@ -124,7 +124,7 @@ BAD = {
     ),
     "longer than the positions": (
         _but("--max_seq_length=64"),
-        r"--max_seq_length must be at most 32, max_position_embeddings of the checkpoint\. Received: 64\.",
+        r"--max_seq_length must be at most 32, max_position_embeddings of the checkpoint; got 64\.",
     ),
     "an explanation of what is no one row's answer": (
         [*TRAIN, "--long_text=window", "--do_export", "--export_explanations=attributions"],
@@ -167,11 +167,11 @@ BAD = {
     ),
     "the evaluation file as the test file": (
         [*TRAIN, "--do_eval", "--eval_file=HOME/train.tsv", "--test_file=HOME/train.tsv"],
-        r"--test_file and --eval_file must be different files\. Received .*train\.tsv",
+        r"--test_file and --eval_file must be different files; got .*train\.tsv",
     ),
     "a test file with a label that training did not see": (
         [*TRAIN, "--do_eval", "--eval_file=HOME/train.tsv", "--test_file=HOME/stranger.tsv"],
-        r"stranger\.tsv:5: the label must be one of those in the training data: \['0', '1'\]\. Received: 'perhaps'",
+        r"stranger\.tsv:5: the label must be one of those in the training data: \['0', '1'\]; got 'perhaps'",
     ),
     "thresholds of labels that are one": (
         [*TRAIN, "--do_eval", "--eval_file=HOME/stranger.tsv", "--fit_thresholds"],
@@ -188,7 +188,7 @@ BAD = {
     ),
     "one label in all examples": (
         _but("--train_file=HOME/same.tsv"),
-        r"same\.tsv: at least two labels are needed .* Received '1' in all 32 examples; check --label_column",
+        r"same\.tsv: at least two labels are needed .* got '1' in all 32 examples; check --label_column",
     ),
     "nothing to do": (
         [a for a in TRAIN if a != "--do_train"],
@@ -222,19 +222,19 @@ BAD = {
     ),
     "a score off the scale": (
         ["--task_name=sts-b", "--data_dir=HOME/sts-b", *TRAIN[1:]],
-        r"sts-b/train\.tsv:\d+: the score must be a number from 0 to 5\. Received: '-0\.400' in column 'score'; corr",
+        r"sts-b/train\.tsv:\d+: the score must be a number from 0 to 5; got '-0\.400' in column 'score'; corr",
     ),
     "one id twice": (
         ["--task_name=qnli", "--data_dir=HOME/qnli", *TRAIN[1:], "--do_predict"],
-        r"qnli/test\.tsv:4: the ids of a file must be unique\. Received '1', which .*test\.tsv:3; give one",
+        r"qnli/test\.tsv:4: the ids of a file must be unique; got '1', which .*test\.tsv:3; give one",
     ),
     "a task that cannot be trained": (
         ["--task_name=ax", "--data_dir=HOME/ax", *TRAIN[1:]],
-        r"--task_name=ax only has the splits test\. Received: train; train on a task with the same labels",
+        r"--task_name=ax only has the splits test; got train; train on a task with the same labels",
     ),
     "a name where a number must be": (
         _but("--train_file=HOME/stranger.tsv", "--problem_type=regression"),
-        r"stranger\.tsv:5: the score must be a number\. Received: 'perhaps' in column 'label'; correct this line",
+        r"stranger\.tsv:5: the score must be a number; got 'perhaps' in column 'label'; correct this line",
     ),
     "weights of labels that are numbers": (
         _but("--problem_type=regression", "--class_weights=balanced"),
@@ -243,7 +243,7 @@ BAD = {
     "another problem than the model's": (
         ["--do_predict", "--predict_file=HOME/train.tsv", "--problem_type=multi_label", "--output_dir=HOME/done",
          "--max_seq_length=16"],
-        r"--problem_type must match the trained model's, single_label\. Received: multi_label; omit it",
+        r"--problem_type must match the trained model's, single_label; got multi_label; omit it",
     ),
     "pairs for a model of single texts": (
         ["--do_predict", "--task_name=qnli", "--data_dir=HOME/qnli", "--output_dir=HOME/done", "--max_seq_length=16"],
@@ -252,7 +252,7 @@ BAD = {
     "windows for a model without": (
         ["--do_predict", "--predict_file=HOME/train.tsv", "--long_text=window", "--output_dir=HOME/done",
          "--max_seq_length=16"],
-        r"--long_text, --doc_stride and --max_windows must match the trained model's, no windows\. Received: ",
+        r"--long_text, --doc_stride and --max_windows must match the trained model's, no windows; got ",
     ),
     "a temperature for a model elsewhere": (
         ["--do_eval", "--fit_temperature", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/done",
@@ -261,7 +261,7 @@ BAD = {
     ),
     "a language of a task in English alone": (
         [*GLUE, "--xnli_language=de"],
-        r"--xnli_language must be omitted for a task that is English only\. Received: 'de' with --task_name=mrpc\.",
+        r"--xnli_language must be omitted for a task that is English only; got 'de' with --task_name=mrpc\.",
     ),
     "an argument that is no flag": ([*DONE, "train.tsv"], r"must have the form --flag=value; got 'train\.tsv'"),
 }  # fmt: skip

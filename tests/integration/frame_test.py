@@ -81,7 +81,7 @@ def test_it_is_read_with_its_own_names_and_laid_out_with_its_own_template(folder
     summed = words + places + bert.encoder.embeddings.token_type_embeddings[0]
     embedded = bert.encoder.embeddings(inputs["input_ids"], inputs["segment_ids"])
     np.testing.assert_allclose(embedded, bert.encoder.embeddings.norm(summed), atol=1e-5)
-    message = "`max_seq_length` must be at most 24, max_position_embeddings - first_position of the checkpoint."
+    message = "`max_seq_length` must be at most 24, max_position_embeddings - first_position of the checkpoint; got"
     with pytest.raises(ValueError, match=re.escape(message)):
         load_description([str(folder)]).check_length(25)
 

@@ -45,7 +45,7 @@ def test_the_problem_that_a_configuration_names(said, labels, problem):
 
 
 def test_problems_that_are_not_followed():
-    with pytest.raises(ValueError, match="problem_type must be one of single_label_class.* Received: 'ranking'"):
+    with pytest.raises(ValueError, match="problem_type must be one of single_label_class.* got 'ranking'"):
         problem_of(_config(problem_type="ranking"), ["a", "b"])
     with pytest.raises(ValueError, match="with problem_type regression must have one output, but it has 2: "):
         problem_of(_config(problem_type="regression"), ["a", "b"])
@@ -63,7 +63,7 @@ def test_the_scheme_of_tags(labels, scheme):
     config = _config("ForTokenClassification")
     assert tags_of_others(config, labels) == (labels, scheme)
     assert tags_of_others(config, None) is None and tags_of_others(_config(), labels) is None
-    with pytest.raises(ValueError, match="id2label of the model .* Received the unknown tag 'NOUN'"):
+    with pytest.raises(ValueError, match="id2label of the model .* got the unknown tag 'NOUN'"):
         tags_of_others(config, ["NOUN"])
     with pytest.raises(ValueError, match="change it to 'I-NOUN' in id2label of the model's config.json, do the same"):
         tags_of_others(config, ["O", "NOUN"])
@@ -128,7 +128,7 @@ def test_classifiers_of_others_answer_as_their_configuration_says(tmp_path):
     assert answers[0]["labels"] == ["label 0", "label 1", "label 2"]
     np.testing.assert_allclose(answers[1]["probabilities"], np.exp(of_one) / np.exp(of_one).sum(), rtol=1e-5)
     assert answers[2] == {"id": "0", "text": TEXT, "score": pytest.approx(of_value[0], rel=1e-5)}
-    assert "--problem_type must match the trained model's, multi_label. Received: single_label; omit it" in answers[3]
+    assert "--problem_type must match the trained model's, multi_label; got single_label; omit it" in answers[3]
 
 
 @pytest.mark.slow

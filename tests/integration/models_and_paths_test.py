@@ -70,9 +70,9 @@ def test_what_takes_no_path_says_what_does(path, function, message):
     ],
 )  # fmt: skip
 def test_what_takes_a_path_says_so_of_a_loaded_model(path, bert, function):
-    with pytest.raises(ValueError, match=f"must be a path. Received an object of class Bert. Pass '{path}'."):
+    with pytest.raises(ValueError, match=f"must be a path; got an object of class Bert. Pass '{path}'."):
         function(bert)
-    with pytest.raises(ValueError, match="must be a path. Received an object of class Encoder. Pass a directory or a"):
+    with pytest.raises(ValueError, match="must be a path; got an object of class Encoder. Pass a directory or a"):
         function(bert.encoder)
 
 

@@ -25,7 +25,7 @@ CASES = {
 OUT = "--output_dir=HOME/bad"
 BAD = {
     "other names": ([*RETRAIN, "--num_train_epochs=2", "--output_dir=HOME/v2"], "rename_labels"),
-    "unknown": ([*RETRAIN, "--rename_labels=fine:great", OUT], "Received 'fine:great': 'fine' is not in the trained"),
+    "unknown": ([*RETRAIN, "--rename_labels=fine:great", OUT], "got 'fine:great': 'fine' is not in the trained"),
     "no model": ([*RETRAIN, "--init_checkpoint=HOME/init", "--rename_labels=good:great", OUT],
                  "--rename_labels requires an --init_checkpoint whose files name its labels"),
     "no training": (["--init_checkpoint=HOME/v1", *EVALUATE, "--rename_labels=good:great", OUT],

@@ -34,7 +34,7 @@ def test_squad_is_read_checked_and_scored_alike(shared_cases, name, golds):
     "name, message",
     [
         ("empty_not_marked.json", r"\(id 'q'\): a question must either have an answer, or be marked"),
-        ("no_answers_at_all.json", r"\(id 'p'\): .* in which 'answers' is a list\. Received the keys \['id'"),
+        ("no_answers_at_all.json", r"\(id 'p'\): .* in which 'answers' is a list; got the keys \['id'"),
     ],
 )
 def test_squad_that_cannot_be_trained_on(shared_cases, name, message):

@@ -72,7 +72,7 @@ def test_it_is_not_the_file_to_select_by(home):
         _run(**given, predict_file=str(home / "dev.tsv"), do_predict=True)
     (home / "copy.tsv").write_bytes((home / "test.tsv").read_bytes())
     for eval_file in (home / "copy.tsv", f"{home}/dev.tsv,{home}/cop*.tsv"):
-        with pytest.raises(ValueError, match=r"`test_file` and `eval_file` must be different .* Received .*copy\.tsv"):
+        with pytest.raises(ValueError, match=r"`test_file` and `eval_file` must be different .* got .*copy\.tsv"):
             _run(**given, eval_file=str(eval_file), do_eval=True)
 
 

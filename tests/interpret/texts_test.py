@@ -206,10 +206,10 @@ def test_a_left_to_right_model_does_not_look_ahead():
     ("call", "message"),
     [
         (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 tokens, .* Text 1 of 1 has 33"),
-        (lambda b: inspect.attention(b, [3]), "all strings, or all pairs of strings. Received int"),
+        (lambda b: inspect.attention(b, [3]), "all strings, or all pairs of strings; got int"),
         (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
          "`pairs` must have a second text for each of `texts`; got 2 for 1"),
-        (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "Received tuple at position 1"),
+        (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "got tuple at position 1"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
          "`attention_mask`, which is called `input_mask` here"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),

@@ -50,8 +50,8 @@ def test_published_names_of_rotary_positions_change_nothing(name):
 
 def test_other_names_of_rotary_positions_are_refused():
     message = (
-        'position_embedding_type must be "absolute", "rope", "sans_pos" or absent, because positions are rotary here. '
-        "Received: 'relative_key'; use another model."
+        'position_embedding_type must be "absolute", "rope", "sans_pos" or absent, because positions are rotary here; '
+        "got 'relative_key'; use another model."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EncoderConfig.from_dict({**MODERNBERT, "position_embedding_type": "relative_key"})

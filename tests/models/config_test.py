@@ -99,42 +99,42 @@ def test_it_is_frozen():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vocab_size": 0}, "vocab_size must be a positive integer. Received: 0."),
-        ({"vocab_size": "30522"}, "vocab_size must be a positive integer. Received: '30522'."),
-        ({"num_hidden_layers": 2.0}, "num_hidden_layers must be a positive integer. Received: 2.0."),
-        ({"num_hidden_layers": True}, "num_hidden_layers must be a positive integer. Received: True."),
-        ({"intermediate_size": None}, "intermediate_size must be a positive integer. Received: None."),
-        ({"type_vocab_size": -1}, "type_vocab_size must be an integer of 0 or more. Received: -1."),
+        ({"vocab_size": 0}, "vocab_size must be a positive integer; got 0."),
+        ({"vocab_size": "30522"}, "vocab_size must be a positive integer; got '30522'."),
+        ({"num_hidden_layers": 2.0}, "num_hidden_layers must be a positive integer; got 2.0."),
+        ({"num_hidden_layers": True}, "num_hidden_layers must be a positive integer; got True."),
+        ({"intermediate_size": None}, "intermediate_size must be a positive integer; got None."),
+        ({"type_vocab_size": -1}, "type_vocab_size must be an integer of 0 or more; got -1."),
         (
             {"hidden_size": 100},
-            "hidden_size must be a multiple of num_attention_heads. Received: hidden_size=100, num_attention_heads=12.",
+            "hidden_size must be a multiple of num_attention_heads; got hidden_size=100, num_attention_heads=12.",
         ),
         (
             {"hidden_act": "swish"},
-            "hidden_act must be one of gelu, gelu_tanh, relu, silu, tanh, linear. Received: 'swish'.",
+            "hidden_act must be one of gelu, gelu_tanh, relu, silu, tanh, linear; got 'swish'.",
         ),
-        ({"hidden_act": None}, "hidden_act must be the name of an activation. Received: None."),
+        ({"hidden_act": None}, "hidden_act must be the name of an activation; got None."),
         (
             {"hidden_dropout_prob": 1.0},
-            "hidden_dropout_prob must be a number from 0 to below 1. Received: 1.0.",
+            "hidden_dropout_prob must be a number from 0 to below 1; got 1.0.",
         ),
         (
             {"attention_probs_dropout_prob": -0.1},
-            "attention_probs_dropout_prob must be a number from 0 to below 1. Received: -0.1.",
+            "attention_probs_dropout_prob must be a number from 0 to below 1; got -0.1.",
         ),
-        ({"first_position": -1}, "first_position must be an integer of 0 or more. Received: -1."),
-        ({"has_pooler": 1}, "has_pooler must be true or false. Received: 1."),
-        ({"is_decoder": "yes"}, "is_decoder must be true or false. Received: 'yes'."),
+        ({"first_position": -1}, "first_position must be an integer of 0 or more; got -1."),
+        ({"has_pooler": 1}, "has_pooler must be true or false; got 1."),
+        ({"is_decoder": "yes"}, "is_decoder must be true or false; got 'yes'."),
         (
             {"first_position": 512},
-            "first_position must be below max_position_embeddings. Received: 512 and 512.",
+            "first_position must be below max_position_embeddings; got 512 and 512.",
         ),
-        ({"layer_norm_eps": 0}, "layer_norm_eps must be a positive number. Received: 0."),
-        ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
+        ({"layer_norm_eps": 0}, "layer_norm_eps must be a positive number; got 0."),
+        ({"initializer_range": "0.02"}, "initializer_range must be a positive number; got '0.02'."),
         (
             {"position_embedding_type": "relative_key"},
             'position_embedding_type must be "absolute" or absent, because positions are learned embeddings '
-            "here. Received: 'relative_key'; use another model.",
+            "here; got 'relative_key'; use another model.",
         ),
     ],
 )
@@ -151,9 +151,9 @@ def test_wrong_values_are_refused_by_name(tmp_path, change, message):
     ("text", "message"),
     [
         ('{"hidden_size": 4}', "{path}: The BERT configuration lacks vocab_size. It has the keys "),
-        ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json. Received: Expecting"),
-        ("[1, 2]", "bert_config.json. Received: a list in place of an object; correct the file, or `bert_con"),
-        ("null", "bert_config.json. Received: a NoneType in place of an object; correct the file"),
+        ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json; got Expecting"),
+        ("[1, 2]", "bert_config.json; got a list in place of an object; correct the file, or `bert_con"),
+        ("null", "bert_config.json; got a NoneType in place of an object; correct the file"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path, text, message):
@@ -171,7 +171,7 @@ def test_no_file(tmp_path):
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
     (tmp_path / "gliner_config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match="GLiNER models.* are not supported. Received .*gliner_config.json; use a mod"):
+    with pytest.raises(ValueError, match="GLiNER models.* are not supported; got .*gliner_config.json; use a mod"):
         EncoderConfig.load(tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_new_settings_are_written_where_they_differ_from_berts():
     assert first.to_dict()["norm_first"] is True and EncoderConfig.from_dict(first.to_dict()) == first
     mean = dataclasses.replace(plain, classifier_pooling="mean")
     assert mean.to_dict()["classifier_pooling"] == "mean" and EncoderConfig.from_dict(mean.to_dict()) == mean
-    with pytest.raises(ValueError, match="classifier_pooling must be cls or mean. Received: 'max'"):
+    with pytest.raises(ValueError, match="classifier_pooling must be cls or mean; got 'max'"):
         dataclasses.replace(plain, classifier_pooling="max")
 
 

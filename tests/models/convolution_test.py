@@ -67,7 +67,7 @@ def test_the_gradient_of_the_bias_in_bfloat16():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"conv_kernel_size": 2}, "conv_kernel_size must be odd. Received: 2"),
+        ({"conv_kernel_size": 2}, "conv_kernel_size must be odd; got 2"),
         ({"is_decoder": True}, "conv_kernel_size requires is_decoder=False"),
     ],
 )

@@ -71,7 +71,7 @@ def test_segments_and_positions_may_be_left_out(embeddings):
 
 def test_rows_as_long_as_the_table_and_longer(embeddings):
     assert embeddings(np.ones((1, 7), np.int32)).shape == (1, 7, 8)
-    with pytest.raises(ValueError, match="at most max_position_embeddings = 7 tokens. Received: 8; truncate"):
+    with pytest.raises(ValueError, match="at most max_position_embeddings = 7 tokens; got 8; truncate"):
         embeddings(np.ones((1, 8), np.int32))
     packed = embeddings(np.ones((1, 8), np.int32), None, tf.constant([[0, 1, 2, 3, 0, 1, 2, 3]]))
     np.testing.assert_array_equal(packed[0, :4], packed[0, 4:])
@@ -88,10 +88,10 @@ def test_bfloat16_rounds_after_the_sum(embeddings):
 
 
 def test_segments_beyond_the_table_are_refused(embeddings):
-    message = "segment_ids must be from 0 to 2, because type_vocab_size is 3. Received: 0 to 3; omit them"
+    message = "segment_ids must be from 0 to 2, because type_vocab_size is 3; got 0 to 3; omit them"
     with pytest.raises(ValueError, match=message):
         embeddings(IDS, ID_SEGMENTS + (ID_SEGMENTS == 2))
-    with pytest.raises(ValueError, match="Received: -1 to 1"):
+    with pytest.raises(ValueError, match="got -1 to 1"):
         embeddings(IDS, ID_SEGMENTS - 1)
     assert tf.function(embeddings)(IDS, ID_SEGMENTS + 1).shape == (2, 4, 8)  # in a graph it costs nothing
 
@@ -113,7 +113,7 @@ def test_positions_may_begin_later(embeddings):
         mine.assign(np.pad(theirs, [(2, 0), (0, 0)]) if mine.path.endswith("position_embeddings") else theirs)
     np.testing.assert_array_equal(later(IDS, ID_SEGMENTS), embeddings(IDS, ID_SEGMENTS))
     np.testing.assert_array_equal(later(IDS, ID_SEGMENTS, ID_POSITIONS), embeddings(IDS, ID_SEGMENTS, ID_POSITIONS))
-    with pytest.raises(ValueError, match="max_position_embeddings = 9 - first_position = 7 tokens. Received: 8"):
+    with pytest.raises(ValueError, match="max_position_embeddings = 9 - first_position = 7 tokens; got 8"):
         later(np.ones((1, 8), np.int32))
 
 

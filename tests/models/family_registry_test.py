@@ -87,7 +87,7 @@ def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path)
 def test_what_a_family_does_not_have_is_not_saved(fields, must, received, tmp_path):
     message = (
         f"A configuration with model_type={fields['model_type']!r} must have {must} to be saved, because files with "
-        f"this type are always loaded with it. Received: {received}; change it, or use another model_type."
+        f"this type are always loaded with it; got {received}; change it, or use another model_type."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EncoderConfig(vocab_size=9, **fields).save(tmp_path / "config.json")
@@ -118,16 +118,16 @@ def test_distilbert_s_file_both_ways(tmp_path):
     [
         (
             {"model_type": "t5"},
-            f"model_type must be one of {sorted(family_registry.FAMILIES)}. Received: 't5'; use a model",
+            f"model_type must be one of {sorted(family_registry.FAMILIES)}; got 't5'; use a model",
         ),
         (
             {"model_type": None},
-            f"model_type must be one of {sorted(family_registry.FAMILIES)}. Received: None; use a model",
+            f"model_type must be one of {sorted(family_registry.FAMILIES)}; got None; use a model",
         ),
-        ({"type_vocab_size": 2}, "type_vocab_size must be 0 or absent for this model_type. Received: 2."),
-        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False or absent for this model_type."),
+        ({"type_vocab_size": 2}, "type_vocab_size must be 0 or absent for this model_type; got 2."),
+        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False or absent for this model_type;"),
         ({"hidden_size": 7}, "hidden_size has two different values, 768 and 7"),
-        ({"dim": "768"}, "hidden_size must be a positive integer. Received: '768'."),
+        ({"dim": "768"}, "hidden_size must be a positive integer; got '768'."),
         ({"add_cross_attention": True}, "add_cross_attention must be false or absent, because the encoder attends"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
     path.write_text(json.dumps({"model_type": "mine", "words": 9, "pieces": 4}), encoding="utf-8")
     assert model_type_in(tmp_path / "nowhere") is None
     for read in (EncoderConfig.load, model_type_in):
-        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; use a"):
+        with pytest.raises(ValueError, match="config.json: model_type must be one of .* got 'mine'; use a"):
             read(tmp_path)
     row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
     monkeypatch.setitem(family_registry.FAMILIES, "mine", row)
@@ -181,7 +181,7 @@ def test_positions_begin_behind_the_padding():
     for wrong in (None, True, -1, "1"):
         with pytest.raises(ValueError, match="pad_token_id must be an integer of 0 or more for this model_type"):
             EncoderConfig.from_dict(_roberta(pad_token_id=wrong))
-    with pytest.raises(ValueError, match=r"first_position must be pad_token_id \+ 1.* Received: 2 with pad_token_id 3"):
+    with pytest.raises(ValueError, match=r"first_position must be pad_token_id \+ 1.* got 2 with pad_token_id 3"):
         EncoderConfig.from_dict(_roberta(pad_token_id=3, first_position=2))
 
 

@@ -153,17 +153,17 @@ def test_variables():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"local_attention": 5}, "local_attention requires an even width, with as many tokens on each side.*: 5"),
-        ({"local_attention": 0}, "local_attention must be a positive integer. Received: 0"),
-        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers requires local_attention.*: none"),
-        ({"local_attention": 4, "local_rope_theta": 9.0}, "local_rope_theta requires global_rope_theta.*: none"),
-        ({"global_rope_theta": 9.0, "hidden_size": 30, "num_attention_heads": 10}, "even width.*: heads of width 3"),
-        ({"global_rope_theta": 9.0, "first_position": 2}, "positions from 0. Received: first_position=2"),
-        ({"global_rope_theta": -1.0}, "global_rope_theta must be a positive number. Received: -1.0"),
-        ({"first_attention_norm": False}, "first_attention_norm=False requires norm_first.*: norm_first=False"),
+        ({"local_attention": 5}, "local_attention requires an even width, with as many tokens on each side.* 5"),
+        ({"local_attention": 0}, "local_attention must be a positive integer; got 0"),
+        ({"global_attn_every_n_layers": 3}, "global_attn_every_n_layers requires local_attention.* none"),
+        ({"local_attention": 4, "local_rope_theta": 9.0}, "local_rope_theta requires global_rope_theta.* none"),
+        ({"global_rope_theta": 9.0, "hidden_size": 30, "num_attention_heads": 10}, "even width.* heads of width 3"),
+        ({"global_rope_theta": 9.0, "first_position": 2}, "positions from 0; got first_position=2"),
+        ({"global_rope_theta": -1.0}, "global_rope_theta must be a positive number; got -1.0"),
+        ({"first_attention_norm": False}, "first_attention_norm=False requires norm_first.* norm_first=False"),
         ({"local_attention": 4, "num_hidden_layers": 4, "num_hidden_groups": 2}, "layers with their own weights"),
-        ({"head_norm": True}, "head_norm requires classifier_act. Received: none"),
-        ({"gated_mlp": 1}, "gated_mlp must be true or false. Received: 1"),
+        ({"head_norm": True}, "head_norm requires classifier_act; got none"),
+        ({"gated_mlp": 1}, "gated_mlp must be true or false; got 1"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_go_together(changes, message):
@@ -179,27 +179,27 @@ def _modernbert(**changes):
     ("changes", "message"),
     [
         ({"local_attention": 127}, "local_attention requires an even width"),
-        ({"classifier_pooling": "max"}, "classifier_pooling must be cls or mean. Received: 'max'"),
+        ({"classifier_pooling": "max"}, "classifier_pooling must be cls or mean; got 'max'"),
         ({"classifier_activation": "relu"}, "classifier_activation must be 'gelu' or absent for this model_type."),
-        ({"hidden_activation": "mish"}, r"hidden_activation must be one of .*\. Received: 'mish'"),
+        ({"hidden_activation": "mish"}, r"hidden_activation must be one of .*; got 'mish'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling must be null or absent, because"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
-         "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'rope_"),
+         "rope_parameters must have the rope_type default, because positions are not scaled here; got {'rope_"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4, "rope_theta": 5}},
-         "rope_parameters must have the rope_type default, because positions are not scaled here. Received: {'factor"),
+         "rope_parameters must have the rope_type default, because positions are not scaled here; got {'factor"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 5}},
-         "rope_parameters must state rope_theta for each of full_attention and sliding_attention. Received: {'rope_t"),
-        ({"rope_parameters": 5}, "rope_parameters must state rope_theta for each of .* Received: 5; write"),
+         "rope_parameters must state rope_theta for each of full_attention and sliding_attention; got {'rope_t"),
+        ({"rope_parameters": 5}, "rope_parameters must state rope_theta for each of .* got 5; write"),
         ({"rope_parameters": {"full_attention": {"rope_type": "default"}}},
-         "rope_parameters must state rope_theta for full_attention. Received: {'rope_type': 'default'}; add it."),
+         "rope_parameters must state rope_theta for full_attention; got {'rope_type': 'default'}; add it."),
         ({"rope_parameters": {"sliding_attention": {"rope_theta": 5.0, "factor": 4}}},
          "rope_parameters must have only rope_type and rope_theta for sliding_attention. Also received: factor; use"),
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types must be full_attention in every nth"),
         ({"layer_types": "all"}, "layer_types must be full_attention in every nth layer from the first on"),
-        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every nth .* Received: \[\['a'\]\]; use"),
+        ({"layer_types": [["a"]]}, r"layer_types must be full_attention in every nth .* got \[\['a'\]\]; use"),
         ({"layer_types": ["full_attention"], "num_hidden_layers": 6},
-         "layer_types must have one entry for each layer, and num_hidden_layers is 6. Received: a list of 1; "),
-        ({"layer_types": ["full_attention"]}, "for each layer, and num_hidden_layers is 22. Received: a list of 1; "),
+         "layer_types must have one entry for each layer, and num_hidden_layers is 6; got a list of 1; "),
+        ({"layer_types": ["full_attention"]}, "for each layer, and num_hidden_layers is 22; got a list of 1; "),
     ],
 )  # fmt: skip
 def test_files_of_modernbert_that_are_refused(changes, message):
@@ -226,7 +226,7 @@ def test_the_number_of_layers_that_a_file_leaves_out_is_that_of_its_family(monke
     values = _modernbert(model_type="other", layer_types=["full_attention", "sliding_attention"])
     config = EncoderConfig.from_dict(values)
     assert (config.num_hidden_layers, config.global_attn_every_n_layers) == (2, 2)
-    with pytest.raises(ValueError, match="num_hidden_layers is 2. Received: a list of 3; "):
+    with pytest.raises(ValueError, match="num_hidden_layers is 2; got a list of 3; "):
         EncoderConfig.from_dict({**values, "layer_types": ["full_attention"] * 3})
 
 

@@ -81,7 +81,7 @@ def test_probabilities_of_layers_with_fewer_heads():
     "values", [(0, 1.0), (2, 0), (True, 1.0), (2, "1"), (2, 1.0, ()), (2, 1.0, ("query", "query")), (2, 1.0, ("word",))]
 )
 def test_adapters_out_of_range(values):
-    with pytest.raises(ValueError, match=r"`lora_(rank|targets)` must be .* Received: "):
+    with pytest.raises(ValueError, match=r"`lora_(rank|targets)` must be .* got "):
         Lora(*values)
 
 
@@ -90,5 +90,5 @@ def test_a_configuration_keeps_them(tmp_path):
     config.save(tmp_path / "bert_config.json")
     assert EncoderConfig.load(tmp_path) == config and config.lora.scale == 2
     for wrong in (2, {"rank": 2}, {"rank": 2, "alpha": 1, "dropout": 0.1}):
-        with pytest.raises(ValueError, match="lora must hold .'rank', 'alpha', 'targets'.. Received: "):
+        with pytest.raises(ValueError, match="lora must hold .'rank', 'alpha', 'targets'.. got "):
             tiny.config(lora=wrong)

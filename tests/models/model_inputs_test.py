@@ -33,7 +33,7 @@ def padded(encoder):
      ("token_type_ids", "segment_ids"), ("input_type_ids", "segment_ids"), ("segment_id", "segment_ids")],
 )  # fmt: skip
 def test_another_name_is_refused_with_ours(encoder, theirs, ours):
-    told = f"Received `{theirs}`, which is called `{ours}` here"
+    told = f"got `{theirs}`, which is called `{ours}` here"
     with pytest.raises(ValueError, match=told):
         encoder({"input_ids": np.array(IDS), theirs: np.array(MASK)})
     with pytest.raises(ValueError, match=told):  # in a functional model
@@ -47,7 +47,7 @@ def test_all_other_names_are_listed_at_once(encoder):
     with pytest.raises(ValueError) as raised:
         encoder(given)
     assert str(raised.value) == (
-        "`inputs` must only have `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`. Received `token_ids`, which "
+        "`inputs` must only have `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`; got `token_ids`, which "
         "is called `input_ids` here; `padding_mask`, which is called `input_mask` here; `label_ids`, which this model "
         "does not use: omit it."
     )
@@ -80,18 +80,18 @@ def test_a_functional_model_with_a_mask_of_bools(encoder, padded):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (IDS, "`inputs` must be a dict with `input_ids`.*Received: list; pass the tokenizer's output"),
-        (np.array(IDS), "Received: ndarray"),
-        (None, "Received: NoneType"),
-        ({"input_mask": MASK}, "lacks `input_ids`. Received: `input_mask`; add them"),
-        ({"input_ids": IDS[0]}, r"a batch of sequences, \[B, S\]. Received shape \(5,\); put one sequence in a list"),
-        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must have sequences of equal length. Received lists"),
-        ({"input_ids": [["a text"]]}, "`input_ids` must be integers. Received: str"),
-        ({"input_ids": np.array(IDS, np.float32)}, "`input_ids` must be integers. Received: float32; convert it"),
-        ({"input_ids": tf.ragged.constant([[2, 3], [3]])}, "a dense tensor .* Received a ragged one"),
-        ({"input_ids": IDS, "input_mask": MASK[0]}, r"the shape of `input_ids`, \(2, 5\). Received: \(5,\)"),
-        ({"input_ids": IDS, "segment_ids": [[0]]}, r"`segment_ids` must have the shape.* Received: \(1, 1\)"),
-        ({"input_ids": IDS, "input_mask": IDS}, "1 for tokens and 0 for padding. Received values from 0 to 9"),
+        (IDS, "`inputs` must be a dict with `input_ids`.*got list; pass the tokenizer's output"),
+        (np.array(IDS), "got ndarray"),
+        (None, "got NoneType"),
+        ({"input_mask": MASK}, "lacks `input_ids`; got `input_mask`; add them"),
+        ({"input_ids": IDS[0]}, r"a batch of sequences, \[B, S\]; got shape \(5,\); put one sequence in a list"),
+        ({"input_ids": [[2, 3], [2, 5, 3]]}, "`input_ids` must have sequences of equal length; got lists"),
+        ({"input_ids": [["a text"]]}, "`input_ids` must be integers; got str"),
+        ({"input_ids": np.array(IDS, np.float32)}, "`input_ids` must be integers; got float32; convert it"),
+        ({"input_ids": tf.ragged.constant([[2, 3], [3]])}, "a dense tensor .* got a ragged one"),
+        ({"input_ids": IDS, "input_mask": MASK[0]}, r"the shape of `input_ids`, \(2, 5\); got \(5,\)"),
+        ({"input_ids": IDS, "segment_ids": [[0]]}, r"`segment_ids` must have the shape.* got \(1, 1\)"),
+        ({"input_ids": IDS, "input_mask": IDS}, "1 for tokens and 0 for padding; got values from 0 to 9"),
         ({"input_ids": IDS, "position_ids": IDS}, "`position_ids`, which the model computes itself"),
     ],
 )
@@ -101,12 +101,12 @@ def test_what_is_no_batch_is_refused(encoder, given, told):
 
 
 def test_a_float_input_of_keras_is_refused_when_the_model_is_made(encoder):
-    with pytest.raises(ValueError, match='`input_ids` must be integers. Received: float32.*dtype="int32"'):
+    with pytest.raises(ValueError, match='`input_ids` must be integers; got float32.*dtype="int32"'):
         encoder({"input_ids": keras.Input((None,))})
 
 
 def test_head_mask_must_have_every_layer(encoder):
-    with pytest.raises(ValueError, match="`head_mask` must have one entry for each of 1 layers, .*Received: 2"):
+    with pytest.raises(ValueError, match="`head_mask` must have one entry for each of 1 layers, .*got 2"):
         encoder({"input_ids": IDS}, head_mask=[np.ones(2), np.ones(2)])
 
 

@@ -95,12 +95,12 @@ def test_packed_rows_are_as_their_parts_alone():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"relative_attention_num_buckets": 2}, "requires an even number from 4 to 510. Received: 2"),
-        ({"relative_attention_num_buckets": 33}, "requires an even number from 4 to 510. Received: 33"),
-        ({"relative_attention_num_buckets": 512}, "requires an even number from 4 to 510. Received: 512"),
-        ({"relative_attention_num_buckets": 0}, "must be a positive integer. Received: 0"),
-        ({"local_attention": 4}, "relative_attention_num_buckets requires no local_attention. Received: 4"),
-        ({"pos_att_type": ["c2p"]}, "relative_attention_num_buckets requires no pos_att_type. Received: "),
+        ({"relative_attention_num_buckets": 2}, "requires an even number from 4 to 510; got 2"),
+        ({"relative_attention_num_buckets": 33}, "requires an even number from 4 to 510; got 33"),
+        ({"relative_attention_num_buckets": 512}, "requires an even number from 4 to 510; got 512"),
+        ({"relative_attention_num_buckets": 0}, "must be a positive integer; got 0"),
+        ({"local_attention": 4}, "relative_attention_num_buckets requires no local_attention; got 4"),
+        ({"pos_att_type": ["c2p"]}, "relative_attention_num_buckets requires no pos_att_type; got "),
     ],
 )
 def test_settings_that_do_not_go_together(changes, message):
@@ -124,8 +124,8 @@ def test_mpnet_s_file():
     assert (config.type_vocab_size, config.has_pooler, config.classifier_act) == (0, False, "tanh")
     assert EncoderConfig.from_dict(config.to_dict()) == config
     for changes, message in (
-        ({"relative_attention_num_buckets": 48}, "relative_attention_num_buckets must be 32 or absent .* Received: 48"),
-        ({"pad_token_id": 0}, "pad_token_id must be 1 or absent for this model_type. Received: 0"),
+        ({"relative_attention_num_buckets": 48}, "relative_attention_num_buckets must be 32 or absent .* got 48"),
+        ({"pad_token_id": 0}, "pad_token_id must be 1 or absent for this model_type; got 0"),
         ({"is_decoder": True}, "is_decoder must be false or absent for this model_type"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -59,21 +59,21 @@ def test_what_sentence_transformers_5_writes(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"config_sentence_transformers": {"truncate_dim": 0}}, "truncate_dim in .* must be 1 or more. Received: 0"),
+        ({"config_sentence_transformers": {"truncate_dim": 0}}, "truncate_dim in .* must be 1 or more; got 0"),
         ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "is a SparseEncoder, which has sparse "),
         ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
         ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),
         ({"sentence_bert_config": {"modality_config": {"image": {}}}}, "modality_config in .* must be absent"),
-        ({"sentence_bert_config": {"query_length": 9}}, "query_length in .* must be absent. Received: 9"),
+        ({"sentence_bert_config": {"query_length": 9}}, "query_length in .* must be absent; got 9"),
         ({"sentence_bert_config": {"model_args": {"a": 1}}}, "model_args in .* must be absent or {}, the only"),
         (
             {"1_Pooling__config": {"median": True}},
-            "must have no other keys .*Received: 'median'",
+            "must have no other keys .*got 'median'",
         ),
-        ({"2__config": {"out_features": 4, "gate": 1}}, r"2.config.json must have no other keys .*Received: 'gate'"),
+        ({"2__config": {"out_features": 4, "gate": 1}}, r"2.config.json must have no other keys .*got 'gate'"),
         ({"2__config": {"module_input_name": "token_embeddings"}}, "module_input_name in .* 'sentence_embedding', the"),
         ({"3__config": {"module_output_name": "x"}}, "module_output_name in .*3.config.json must be absent or"),
-        ({"3__config": {"p": 1}}, r"3.config.json must have no other keys .*Received: 'p'"),
+        ({"3__config": {"p": 1}}, r"3.config.json must have no other keys .*got 'p'"),
     ],
 )
 def test_settings_that_make_other_vectors_are_refused(files, message, tmp_path):
@@ -103,7 +103,7 @@ _CROSS = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linea
 @pytest.mark.parametrize(
     ("modules", "files", "message"),
     [
-        ((*PLAIN, ("Dense", "2")), {}, "with several modules are not supported, .*Received .*modules.json, "
+        ((*PLAIN, ("Dense", "2")), {}, "with several modules are not supported, .*got .*modules.json, "
          "which lists Transformer, Pooling, Dense; use another model, or train one with `bert-tf run_reranker`"),
         (PLAIN[:1], {"transformer_task": "text-generation"}, "transformer_task in .* 'sequence-classification'"),
         (PLAIN[:1], {"do_lower_case": True}, "do_lower_case in .*sentence_bert_config.json must be absent or False"),
@@ -167,15 +167,15 @@ def test_what_is_written_is_read(poolings, tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"modules": [{"type": f"{OLD}CNN", "path": ""}]}, "begin with a Transformer and a Pooling. Received: CNN"),
+        ({"modules": [{"type": f"{OLD}CNN", "path": ""}]}, "begin with a Transformer and a Pooling; got CNN"),
         ({"modules": []}, "begin with a Transformer and a Pooling"),
         ({"modules": [*({"type": OLD + k, "path": p} for k, p in PLAIN), {"type": f"{OLD}LSTM", "path": "2"}]},
-         "modules.json must be Transformer, Pooling, Dense or Normalize .*Received: 'LSTM'"),
-        ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "Received: 'mine.Pooling'"),
-        ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "`path` next to it. Received the path '../x'"),
+         "modules.json must be Transformer, Pooling, Dense or Normalize .*got 'LSTM'"),
+        ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "got 'mine.Pooling'"),
+        ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "`path` next to it; got the path '../x'"),
         ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings: .*"
-         r"Received pooling_mode=\['median'\]"),
-        ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: "),
+         r"got pooling_mode=\['median'\]"),
+        ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int; got "),
         ({"sentence_bert_config": {"transformer_task": "fill-mask"}}, "must describe an encoder"),
         ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "including query, the default"),
     ],

@@ -58,7 +58,7 @@ def test_the_mean_of_a_long_text_stays_in_the_range_of_float16():
 
 
 def test_a_sentence_objective_is_not_learned_at_the_mean():
-    with pytest.raises(ValueError, match="Received: 'nsp' with classifier_pooling='mean'"):
+    with pytest.raises(ValueError, match="got 'nsp' with classifier_pooling='mean'"):
         PretrainingTask(tiny.config(classifier_pooling="mean"))
     PretrainingTask(tiny.config(classifier_pooling="mean"), "none")
 

@@ -120,5 +120,5 @@ def test_another_vocabulary():
 
 
 def test_an_unknown_name():
-    with pytest.raises(ValueError, match=r"must be one of \['bert-tiny', .*\]. Received: 'bert-huge'\.$"):
+    with pytest.raises(ValueError, match=r"must be one of \['bert-tiny', .*\]; got 'bert-huge'\.$"):
         config_for("bert-huge")

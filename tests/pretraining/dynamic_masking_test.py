@@ -136,7 +136,7 @@ def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told
     assert f"No phrase of {tmp_path}/1 occurs in the first " in told[0] and unmasked.paths[0] in told[0]
     for batch in _take(unmasked.batches(B, 3, masks=draw), 3):
         assert batch["masked_lm_weights"].sum() > 20 and not (batch["input_ids"] == VOCABULARY.mask_id).any()
-    with pytest.raises(ValueError, match="`phrase_file` and `masking=phrase` require each other.* Received a list and"):
+    with pytest.raises(ValueError, match="`phrase_file` and `masking=phrase` require each other.* got a list and"):
         masks_for(Masking("ngram"), str(path), tokenizer, [unmasked], unmasked.max_seq_length)
     draw = masks_for(Masking(max_predictions=M), None, tokenizer, [unmasked], unmasked.max_seq_length // 2)
     (batch,) = _take(unmasked.batches(B, 3, masks=draw(unmasked, 0)), 1)

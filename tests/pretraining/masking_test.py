@@ -223,7 +223,7 @@ def test_phrases_are_counted_and_not_cut():
 
 
 def test_phrases_without_a_list_are_refused():
-    with pytest.raises(ValueError, match="`masking=phrase` require each other. Received no list and"):
+    with pytest.raises(ValueError, match="`masking=phrase` require each other; got no list and"):
         mask(_ids([CLS, 5, SEP]), Masking("phrase"), support.pieces(), _rng())
 
 
@@ -292,10 +292,10 @@ def test_a_vocabulary_without_mask_is_an_error():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (dict(kind="word"), "token, whole_word, span, ngram, phrase. Received 'word'"),
-        (dict(prob=1.5), "from 0 to 1. Received 1.5"),
-        (dict(max_predictions=0), "Received 0"),
-        (dict(mask_token_prob=0.9, random_token_prob=0.2), "`random_token_prob` must .* Received 0.9 and 0.2"),
+        (dict(kind="word"), "token, whole_word, span, ngram, phrase; got 'word'"),
+        (dict(prob=1.5), "from 0 to 1; got 1.5"),
+        (dict(max_predictions=0), "got 0"),
+        (dict(mask_token_prob=0.9, random_token_prob=0.2), "`random_token_prob` must .* got 0.9 and 0.2"),
     ],
 )
 def test_impossible_settings_are_errors(wrong, message):

@@ -55,5 +55,5 @@ def test_pieces_of_one_kind_come_together():
 def test_neighbours_are_the_most_frequent_without_special_pieces(monkeypatch):
     monkeypatch.setattr(neighbor_vectors, "_NEIGHBOURS", 3)
     assert find_frequent(np.array([90, 2, 5, 0, 2, 1]), [0]).tolist() == [2, 1, 4]
-    with pytest.raises(ValueError, match="neighbor embeddings must be at most .* 3. Received 4; use more text"):
+    with pytest.raises(ValueError, match="neighbor embeddings must be at most .* 3; got 4; use more text"):
         Neighbours(6, np.array([2, 1, 4])).vectors(4)

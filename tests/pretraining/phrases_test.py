@@ -71,7 +71,7 @@ def test_a_list_is_read_without_blanks_empty_lines_and_repeats(tmp_path):
 
 
 WRONG = {
-    "columns": ("the film\nof\tpeople\n", r"list:2: .* must be one phrase .*Received 'of\\tpeople', which has a tab;"),
+    "columns": ("the film\nof\tpeople\n", r"list:2: .* must be one phrase .*got 'of\\tpeople', which has a tab;"),
     "prose": ("a " * 200, r"list:1: .* must be one phrase of at most 256 characters.*which has 399 characters"),
     "bytes": ("a\0b", r"list:1: .* must be one phrase .*which has a NUL byte"),
     "nothing": ("\n \n", r"The `phrase_file` .*list contains no phrases"),

@@ -67,7 +67,7 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
     ({"tokenizer": "f" * 64},
      r"the model's tokenizer, .* the special tokens \[CLS\] \[SEP\]\. \S+/b .* create the records again with `init_c"),
     ({"do_lower_case": False, "strip_accents": False},
-     r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* set false in `do_low"),
+     r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* if false is correct, set it in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. \S+/b was made with strip_accents false; .* in t"),
 ], ids=["vocabulary", "tokenizer", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):
@@ -113,9 +113,9 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
 
 
 @pytest.mark.parametrize(("made", "message"), [
-    ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt\. Received 7: the records w"),
-    ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* Received 9: "),
-    ({"mask": 11}, r"b must mask tokens with \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
+    ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt; got 7: the records w"),
+    ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* got 9: "),
+    ({"mask": 11}, r"b must mask tokens with \[MASK\], 4 in the model's vocabulary.* got 11: the records wer"),
 ], ids=["first", "last", "hidden"])  # fmt: skip
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):

@@ -108,32 +108,32 @@ def test_rows_of_another_length_in_the_middle(path):
         pytest.param(
             "input_ids",
             V,
-            f"from 0 to 99, because 100 is the size of the model's vocabulary. Received {V}; .* another voc",
+            f"from 0 to 99, because 100 is the size of the model's vocabulary; got {V}; .* another voc",
             marks=pytest.mark.slow,
         ),  # fmt: skip
-        ("input_ids", -1, "from 0 to 99, .* Received -1; the records were made with another vocabulary"),
+        ("input_ids", -1, "from 0 to 99, .* got -1; the records were made with another vocabulary"),
         pytest.param(
             "masked_lm_ids",
             30_000,
-            "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
+            "from 0 to 99, .* got 30000; the records were made with another vocabulary",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         pytest.param(
             "masked_lm_positions",
             S,
-            "from 0 to 7, because 8 is the sequence length. Received 8; create the",
+            "from 0 to 7, because 8 is the sequence length; got 8; create the",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         pytest.param(
             "segment_ids",
             2,
-            "from 0 to 1, because 2 is the model's type_vocab_size. Received 2",
+            "from 0 to 1, because 2 is the model's type_vocab_size; got 2",
             marks=pytest.mark.slow,
         ),  # fmt: skip
         pytest.param(
             "next_sentence_labels",
             2,
-            "from 0 to 1, because 2 is the number of labels. Received 2",
+            "from 0 to 1, because 2 is the number of labels; got 2",
             marks=pytest.mark.slow,
         ),  # fmt: skip
     ],

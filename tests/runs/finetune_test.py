@@ -277,17 +277,17 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"do_train": True}, TypeError, "no argument `do_train`: it trains if there are `train` examples"),
         ({"dry_run": True}, TypeError, "finetune() has no argument `dry_run`. Use the command, which prints"),
         ({"train_file": "a"}, TypeError, "no argument `train_file`. Pass the file as `train`."),
-        ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer. Received: 'x'."),
-        ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer. Received: 0."),
+        ({"train_batch_size": "x"}, TypeError, "`train_batch_size` must be a positive integer; got 'x'."),
+        ({"train_batch_size": 0}, ValueError, "`train_batch_size` must be a positive integer; got 0."),
         ({"seed": True}, TypeError, "`seed` must be a non-negative integer"),
-        ({"learning_rate": None}, TypeError, "rate` must be a non-negative number or 'auto'. Received: None."),
-        ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False. Received: 1."),
-        ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1. Received: 2.0."),
-        ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid."),
+        ({"learning_rate": None}, TypeError, "rate` must be a non-negative number or 'auto'; got None."),
+        ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False; got 1."),
+        ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1; got 2.0."),
+        ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid;"),
         ({"save_format": ["zip"]}, ValueError, "`save_format` must be a list of one or more of bert_tf, huggingface"),
-        ({"loss": "mse"}, TypeError, "`loss` must be a function for the task classification. Received: 'mse'."),
-        ({"callbacks": print}, TypeError, "`callbacks` must be a list of callbacks. Received: <built-in function"),
-        ({"metrics": [max]}, TypeError, "`metrics` must be a dictionary of functions by name. Received: [<built-in"),
+        ({"loss": "mse"}, TypeError, "`loss` must be a function for the task classification; got 'mse'."),
+        ({"callbacks": print}, TypeError, "`callbacks` must be a list of callbacks; got <built-in function"),
+        ({"metrics": [max]}, TypeError, "`metrics` must be a dictionary of functions by name; got [<built-in"),
         ({"fit_temperature": True}, ValueError, "`fit_temperature` requires `eval`. Add `eval`, or remove"),
         ({"callbacks": [3]}, TypeError, "`callbacks` must be functions of (step, logs) or Keras callbacks. Got 3."),
         ({"metrics": {"accuracy": max}}, ValueError, "`metrics` has names that the task classification uses itself"),
@@ -295,7 +295,7 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"text_column": "txt"}, ValueError, "`train`, row 1: missing column 'txt'"),
         ({"train": 3}, TypeError, "`train` must be a path, several paths, a pandas or Polars DataFrame"),
         ({"train": []}, ValueError, "`train` has no rows."),
-        ({"train": {"text": ["a"], "label": []}}, ValueError, "`train` must have columns of one length."),
+        ({"train": {"text": ["a"], "label": []}}, ValueError, "`train` must have columns of one length;"),
         ({"train": {"train": Dataset(texts(1))}}, TypeError, "`train` has several splits: train. Pass one of them."),
         ({"train": None}, ValueError, "finetune() has nothing to do: pass `train`, `eval` or `predict` examples."),
         (
@@ -319,9 +319,9 @@ def test_a_loss_and_metrics_return_what_they_must(start):
         settings = {"init_checkpoint": start, "verbose": False, **SETTINGS, **given}
         finetune("classification", texts(4), eval=texts(4), **settings)
 
-    with pytest.raises(ValueError, match=r"`loss` must return the loss of each example, .* Received the shape \(\)"):
+    with pytest.raises(ValueError, match=r"`loss` must return the loss of each example, .* got the shape \(\)"):
         run(loss=lambda targets, outputs: tf.reduce_mean(outputs))
-    with pytest.raises(ValueError, match="`metrics`: my_score must return a number. Received: 'good'"):
+    with pytest.raises(ValueError, match="`metrics`: my_score must return a number; got 'good'"):
         run(metrics={"my_score": lambda targets, outputs: "good"})
 
 

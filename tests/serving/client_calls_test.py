@@ -278,9 +278,9 @@ def test_one_text_in_place_of_several(server):
         for ask in (client.classify, client.encode, client.stream, lambda text: client.ask({"text": text})):
             with pytest.raises(ValueError, match="one text"):
                 list(ask("abc"))
-            with pytest.raises(ValueError, match="Received a DataFrame of text, label; choose one of them"):
+            with pytest.raises(ValueError, match="got a DataFrame of text, label; choose one of them"):
                 list(ask(DataFrame({"text": ["a"], "label": [0]})))
-        with pytest.raises(ValueError, match="Received None at position 1"):
+        with pytest.raises(ValueError, match="got None at position 1"):
             client.ask({"text": ["a", None]})
         with pytest.raises(ValueError, match="Inputs must be a dictionary .* got list"):
             client.ask(["abc"])
@@ -295,7 +295,7 @@ def test_encode_returns_vectors_in_the_order_of_the_texts(server, connect):
     for given in (Series(texts, [4, 2, 0, 1, 3]), iter(texts), np.array(texts)):  # a sorted frame's labels
         assert connect().encode(given)[:, 0].tolist() == [5, 1, 9, 0, 3]
     assert connect().encode([]).shape == (0, 2)
-    with pytest.raises(ValueError, match="`texts` must be several texts, such as a list. Received one text, "):
+    with pytest.raises(ValueError, match="`texts` must be several texts, such as a list; got one text, "):
         connect().encode("abc")
     with pytest.raises(ValueError, match="is not a classifier with label, probabilities, labels"):
         connect().classify(["a"])

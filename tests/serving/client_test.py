@@ -61,7 +61,7 @@ def test_ask_classifies(client):
 def test_uneven_inputs(client):
     with pytest.raises(ValueError, match="got question: 2, context: 1."):
         client.ask({"question": ["a", "b"], "context": ["c"]})
-    with pytest.raises(ValueError, match="`text` must be several texts, such as a list. Received one text, "):
+    with pytest.raises(ValueError, match="`text` must be several texts, such as a list; got one text, "):
         client.ask({"text": "fine"})
 
 
@@ -140,7 +140,7 @@ def test_the_results_of_an_unknown_task_have_a_class_of_its_own():
         to_dataclass({**row, "other": 1}, _Rating)
     with pytest.raises(ValueError, match="`typed` requires a model whose `rating` is as in _Rating; got 'high'"):
         to_dataclass({**row, "rating": "high"}, _Rating)
-    with pytest.raises(ValueError, match="`typed` must be a bool or a dataclass. Received: <class 'dict'>"):
+    with pytest.raises(ValueError, match="`typed` must be a bool or a dataclass; got <class 'dict'>"):
         to_dataclass(row, dict)
 
 

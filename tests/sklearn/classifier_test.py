@@ -161,7 +161,7 @@ def test_it_learns_several_labels(several):
     assert "Multi-label" in several.report(TEXTS, MATRIX)
     with pytest.raises(ValueError, match=r"`y` must only have labels in \['film', 'good'\]; got 'sad'"):
         several.score(["a"], [["sad"]])
-    with pytest.raises(ValueError, match="`y` must be a matrix with 2 columns, as in `fit`. Received an array"):
+    with pytest.raises(ValueError, match="`y` must be a matrix with 2 columns, as in `fit`; got an array"):
         several.score(TEXTS, np.ones([48, 3], int))
 
 
@@ -193,9 +193,9 @@ def test_pairs_of_texts(folder, tmp_path):
     expected = fitted.predict_proba(frame)
     np.testing.assert_array_equal(fitted.predict_proba(pairs), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(np.array(pairs)), expected)
-    with pytest.raises(ValueError, match="`X` must be pairs like those that the .* fitted on. Received texts"):
+    with pytest.raises(ValueError, match="`X` must be pairs like those that the .* fitted on; got texts"):
         fitted.predict(TEXTS)
-    with pytest.raises(ValueError, match=r"`X` must have the columns \['one', 'other'\] .*Received \['other', 'one'\]"):
+    with pytest.raises(ValueError, match=r"`X` must have the columns \['one', 'other'\] .*got \['other', 'one'\]"):
         fitted.predict(DataFrame({"other": second, "one": first}))
     fitted.save(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "task.json").read_text())["text_inputs"] == ["text_a", "text_b"]
@@ -213,33 +213,33 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "texts", "labels", "message"),
     [
-        ({}, ["a", "b"], ["x", None], "`y` must not have missing labels. Received None for text 1; remove such"),
+        ({}, ["a", "b"], ["x", None], "`y` must not have missing labels; got None for text 1; remove such"),
         ({}, ["a", "b"], ["x", "x"], "`y` must have at least two classes; got one class, .*'x'.*, for all 2"),
         ({}, ["a", "b"], [0.5, 1.2], "[Uu]nknown label type"),
         ({}, ["a", "b", "c"], ["x", "u\nv", "u\nv"], r"a single line, .* got 'u\\nv' for text 1. Remove"),
         ({}, ["a", "b"], ["x"], "inconsistent numbers of samples"),
         ({}, ["a", "b"], None, "requires y to be passed"),
-        ({}, ["a", "b"], [["x"], "y"], "`y` must be one label per text; or, .* Received 'y' for text 1"),
-        ({}, ["a", "b"], [[1, 2], [2, 3]], "`y` must be one label per text; or, .* a matrix of 0 and 1 .*Received 2"),
-        ({}, ["a", "b"], [[1, 0], [1]], "`y` must be .* Received .* others of another length"),
+        ({}, ["a", "b"], [["x"], "y"], "`y` must be one label per text; or, .* got 'y' for text 1"),
+        ({}, ["a", "b"], [[1, 2], [2, 3]], "`y` must be one label per text; or, .* a matrix of 0 and 1 .*got 2"),
+        ({}, ["a", "b"], [[1, 0], [1]], "`y` must be .* got .* others of another length"),
         ({}, ["a", "b"], [[], []], "`y` must have at least one class; got no label for all 2 texts"),
         ({}, ["a", "b", "c"], np.eye(2), "inconsistent numbers of samples"),
-        ({}, [("a", "b"), "c"], [0, 1], "`X` must be all strings, or all pairs of strings. Received str at position 1"),
-        ({}, [("a", "b"), ("c", "d", "e")], [0, 1], "all pairs of strings. Received tuple at position 1"),
+        ({}, [("a", "b"), "c"], [0, 1], "`X` must be all strings, or all pairs of strings; got str at position 1"),
+        ({}, [("a", "b"), ("c", "d", "e")], [0, 1], "all pairs of strings; got tuple at position 1"),
         ({}, DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), [0], "`X` must have one column .* a, b, c"),
-        ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a non-negative integer. Received: -1"),
+        ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a non-negative integer; got -1"),
         ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1. Got 1"),
         (
             {"metric_for_best_model": "loss"}, ["a"] * 3, [0, 1, 1],
             "`validation_fraction=0.1` cannot .* Pass `eval_set`",
         ),
-        ({}, "text", ["x"], "`X` must be several texts, .*Received one text, 'text'; put it"),
+        ({}, "text", ["x"], "`X` must be several texts, .*got one text, 'text'; put it"),
         ({}, ["a", "b"], [0, 1], "Nothing to train: "),
-        ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most 32, .*Received: 64"),
-        ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs, .*Received 'z:1'; the labels are '0'"),
-        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a positive integer. Received: 0"),
-        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Received: 2"),
-        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a positive integer. Received: 0"),
+        ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most 32, .*got 64"),
+        ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs, .*got 'z:1'; the labels are '0'"),
+        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a positive integer; got 0"),
+        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1; got 2"),
+        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a positive integer; got 0"),
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),
     ],
 )
@@ -251,9 +251,9 @@ def test_bad_texts_labels_and_parameters_are_refused(folder, options, texts, lab
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("seed", "1", "`seed` must be a non-negative integer. Received: '1'"),
-        ("use_xla", True, "`use_xla` must be one of auto, true, false. Received: True"),
-        ("learning_rate", None, "`learning_rate` must be a non-negative number or 'auto'. Received: None"),
+        ("seed", "1", "`seed` must be a non-negative integer; got '1'"),
+        ("use_xla", True, "`use_xla` must be one of auto, true, false; got True"),
+        ("learning_rate", None, "`learning_rate` must be a non-negative number or 'auto'; got None"),
     ],
 )
 def test_parameters_of_other_types_are_refused(folder, name, value, message):

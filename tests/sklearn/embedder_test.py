@@ -105,12 +105,12 @@ def test_a_search_over_a_pipeline(folder):
 @pytest.mark.parametrize(
     ("options", "texts", "message"),
     [
-        ({}, "one text", "`X` must be several texts, .*Received one text, 'one text'; put it in a list"),
+        ({}, "one text", "`X` must be several texts, .*got one text, 'one text'; put it in a list"),
         ({}, [], "`X` is empty"),
-        ({}, ["film", 3], "`X` must be strings. Received int at position 1: '3'"),
-        ({}, DataFrame({"a": ["x"], "b": ["y"]}), "`X` must have one column of texts. Received a DataFrame of 2: a, b"),
+        ({}, ["film", 3], "`X` must be strings; got int at position 1: '3'"),
+        ({}, DataFrame({"a": ["x"], "b": ["y"]}), "`X` must have one column of texts; got a DataFrame of 2: a, b"),
         ({"prompt": "a ", "prompt_name": "b"}, ["film"], "`prompt` and `prompt_name` cannot be combined"),
-        ({}, np.array([["a", "b"]]), r"one-dimensional. Received an array of shape \(1, 2\)"),
+        ({}, np.array([["a", "b"]]), r"one-dimensional; got an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
         ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Got 'half'"),
         ({"model": "nowhere"}, ["film"], "nowhere"),

@@ -50,10 +50,10 @@ def test_validation_examples_only_choose(folder):
 @pytest.mark.parametrize(
     ("options", "eval_set", "message"),
     [
-        ({}, [(["a"], ["bad"])], r"`eval_set` must be a pair \(X, y\). Received"),
+        ({}, [(["a"], ["bad"])], r"`eval_set` must be a pair \(X, y\); got"),
         ({}, (["a"], ["bad", "good"]), "`eval_set`: .*inconsistent numbers of samples"),
         ({}, (["a"], ["ugly"]), "`eval_set`: `y` must only have labels in .* got 'ugly'"),
-        ({}, ([("a", "b")], ["bad"]), "`eval_set`: `X` must be texts like those .* Received pairs"),
+        ({}, ([("a", "b")], ["bad"]), "`eval_set`: `X` must be texts like those .* got pairs"),
         (
             {"metric_for_best_model": "bleu"}, (["a"], ["bad"]),
             r"`metric_for_best_model` must be one of \['accuracy', .*got 'bleu'",

@@ -75,14 +75,14 @@ def test_a_search_over_settings(folder):
 @pytest.mark.parametrize(
     ("options", "sentences", "tags", "message"),
     [
-        ({}, [["a", "b"]], [["O"]], "`y` must have one tag per word. Received 1 tags for the 2 words of sentence 0"),
+        ({}, [["a", "b"]], [["O"]], "`y` must have one tag per word; got 1 tags for the 2 words of sentence 0"),
         ({}, ["a b", "c"], [["O", "O"]], "inconsistent numbers of samples"),
-        ({}, ["a b"], ["O O"], "`y` must be a list of tags per sentence. Received 'O O' for sentence 0"),
+        ({}, ["a b"], ["O O"], "`y` must be a list of tags per sentence; got 'O O' for sentence 0"),
         ({}, ["a", "b c"], [["O"], ["O", "PER"]], "`y`, sentence 1: A tag must be O, or .* unknown tag 'PER'"),
         ({"tag_scheme": "iob2"}, ["a b"], [["O", "I-X"]], "`y`, sentence 0, word 1: the tags must follow iob2"),
-        ({"tag_scheme": "bio"}, ["a"], [["O"]], "`tag_scheme` must be one of auto, iob1, iob2, bioes. Received: 'bio'"),
+        ({"tag_scheme": "bio"}, ["a"], [["O"]], "`tag_scheme` must be one of auto, iob1, iob2, bioes; got 'bio'"),
         ({}, [["a", " "]], [["O", "O"]], "`X` must be lists of words, or texts, .* without blank words"),
-        ({}, ["a", ""], [["O"], []], "`X` must be lists of words, .* Received '' at position 1"),
+        ({}, ["a", ""], [["O"], []], "`X` must be lists of words, .* got '' at position 1"),
         ({}, [], [], "`X` is empty"),
         ({}, DataFrame({"a": ["b"]}), [["O"]], "`X` must be several texts, .* a DataFrame of a"),
         ({}, ["a"], None, "requires y to be passed"),

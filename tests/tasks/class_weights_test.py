@@ -32,9 +32,9 @@ def test_weights_from_a_file(tmp_path):
     path.write_text('{"a, b": 2, "c": 0.5}')
     assert class_weights(str(path).split(","), ["a, b", "c", "d"], np.array([0])) == (2.0, 0.5, 1.0)
     for text, words in (
-        ('{"x": 1}', r"a,b.json: `class_weights` must give labels weights above 0. Received 'x': 1; the labels are"),
-        ('{"c": 0}', r"Received 'c': 0"),
-        ('{"c": null}', r"Received 'c': None"),
+        ('{"x": 1}', r"a,b.json: `class_weights` must give labels weights above 0; got 'x': 1; the labels are"),
+        ('{"c": 0}', r"got 'c': 0"),
+        ('{"c": null}', r"got 'c': None"),
         ("[1]", r"must be an object of labels and their weights \(`class_weights`\).*write it as"),
     ):
         path.write_text(text)
@@ -53,7 +53,7 @@ def test_a_name_with_commas_is_found_again_behind_the_command_line(text):
 
 
 def test_a_wrong_name_is_told_and_not_what_follows_it():
-    with pytest.raises(ValueError, match="Received 'typo:2'; the labels are 'a, b', 'c'"):
+    with pytest.raises(ValueError, match="got 'typo:2'; the labels are 'a, b', 'c'"):
         class_weights(["typo:2", "c:1"], ["a, b", "c"], np.array([0]))
 
 

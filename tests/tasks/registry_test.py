@@ -95,7 +95,7 @@ def test_a_name_of_ours_stays_ours(site, tmp_path):
     [
         ("no_such_module:Task", "cannot be imported: ModuleNotFoundError.*no_such_module.*reinstall the package"),
         ("my_tasks.rating:Nothing", "cannot be imported: AttributeError"),
-        ("my_tasks.rating:RatingOptions", "must be a subclass of FineTuningTask with `name` 'broken'. Received: <c"),
+        ("my_tasks.rating:RatingOptions", "must be a subclass of FineTuningTask with `name` 'broken'; got <c"),
         ("my_tasks.rating:RatingTask", "must be a subclass of FineTuningTask.*with the name 'rating'"),
     ],
 )

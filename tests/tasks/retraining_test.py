@@ -217,7 +217,7 @@ def test_renames_that_cannot_be_followed_are_refused(tmp_path, renames, problem)
         _start(tmp_path, _classifier(NEW), renames)
     assert str(refused.value) == (
         "`rename_labels` must be comma-separated old:new pairs, each of a label of the trained model (billing, cancel, "
-        "spam) and a label of the training data (account, billing, churn). Received "
+        "spam) and a label of the training data (account, billing, churn); got "
         f"{','.join(renames)!r}: {problem}."
     )
 

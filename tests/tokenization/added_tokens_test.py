@@ -236,10 +236,10 @@ def test_text_between_added_tokens():
 @pytest.mark.parametrize(
     "token, message",
     [
-        (AddedToken("[E1]", 45), r"`added_tokens`: the id .* Received '\[E1\]' with the id 45 instead of 41"),
+        (AddedToken("[E1]", 45), r"`added_tokens`: the id .* got '\[E1\]' with the id 45 instead of 41"),
         (AddedToken("[E1]", 7), r"with the id 7 instead of 41"),
         (AddedToken("covid", -1), r"with the id -1 instead of 41"),
-        (AddedToken("co", 41), r"Received 'co' with the id 41 instead of 6"),
+        (AddedToken("co", 41), r"got 'co' with the id 41 instead of 6"),
         (AddedToken("", 41), "must be a text"),
         (AddedToken("\ud800", 41), "must be a text in valid UTF-8"),
         (AddedToken("\u0301", 41, normalized=True), "normalizer removes entirely"),

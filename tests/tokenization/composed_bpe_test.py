@@ -98,9 +98,9 @@ def test_texts_without_characters_or_of_invalid_bytes(tokenizer):
 @pytest.mark.parametrize(
     ("section", "value", "message"),
     [
-        ("normalizer", {"type": "NFKC"}, "normalizer must be null, as in RoBERTa, or NFC, as in ModernBERT. Received"),
-        ("pre_tokenizer", {"type": "Metaspace"}, "pre_tokenizer must be ByteLevel. Received"),
-        ("model", {"type": "WordLevel", "vocab": {}}, "model.type must be WordPiece or BPE or Unigram. Received"),
+        ("normalizer", {"type": "NFKC"}, "normalizer must be null, as in RoBERTa, or NFC, as in ModernBERT; got"),
+        ("pre_tokenizer", {"type": "Metaspace"}, "pre_tokenizer must be ByteLevel; got"),
+        ("model", {"type": "WordLevel", "vocab": {}}, "model.type must be WordPiece or BPE or Unigram; got"),
         ("post_processor", None, "post_processor must add the special tokens that this model_type"),
     ],
 )

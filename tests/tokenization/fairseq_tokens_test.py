@@ -69,8 +69,8 @@ def test_an_extended_vocabulary_is_mpnet_s_too(mpnet):
     [
         ("mpnet", {"tokenizer_class": "BertTokenizer"}, "tokenizer_class must be MPNetTokenizer, to match .*'BertTok"),
         ("bert", {"tokenizer_class": "MPNetTokenizer"}, "tokenizer_class must be BertTokenizer or .*'MPNetTokenizer'"),
-        ("mpnet", {"pad_token": "[PAD]"}, r"pad_token in .* must be <pad> for a WordPiece model. Received: '\[PAD\]'"),
-        ("mpnet", {"unk_token": "<unk>"}, r"unk_token in .* must be \[UNK\] for a WordPiece model. Received: '<unk>'"),
+        ("mpnet", {"pad_token": "[PAD]"}, r"pad_token in .* must be <pad> for a WordPiece model; got '\[PAD\]'"),
+        ("mpnet", {"unk_token": "<unk>"}, r"unk_token in .* must be \[UNK\] for a WordPiece model; got '<unk>'"),
     ],
 )
 def test_files_of_another_tokenizer_are_refused(mpnet, model_type, config, message):

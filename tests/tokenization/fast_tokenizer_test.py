@@ -247,12 +247,12 @@ def test_no_texts_and_empty_texts():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda fast: fast.encode(["a text"], 8), "`texts` must be rows of one text each, or of two each. Received 'a"),
-        (lambda fast: fast.encode([["a"], ["a", "b"]], 8), r"rows of one text each, or of two each. Received \['a', "),
-        (lambda fast: fast.encode([[None]], 8), "must be a str or bytes. Received NoneType: None"),
-        (lambda fast: fast.tokenize("a\ud800"), r"valid Unicode. Received half of a surrogate pair in 'a\\ud800'; rem"),
-        (lambda fast: fast.encode([["a"]], 1), r"`max_seq_length` must be at least 2, .*\[CLS\] \[SEP\]. Received: 1;"),
-        (lambda fast: fast.encode_windows(["a"], 8, 7), "`stride` must be from 1 to 6, .* Received: 7; with a larger"),
+        (lambda fast: fast.encode(["a text"], 8), "`texts` must be rows of one text each, or of two each; got 'a"),
+        (lambda fast: fast.encode([["a"], ["a", "b"]], 8), r"rows of one text each, or of two each; got \['a', "),
+        (lambda fast: fast.encode([[None]], 8), "must be a str or bytes; got NoneType: None"),
+        (lambda fast: fast.tokenize("a\ud800"), r"valid Unicode; got half of a surrogate pair in 'a\\ud800'; rem"),
+        (lambda fast: fast.encode([["a"]], 1), r"`max_seq_length` must be at least 2, .*\[CLS\] \[SEP\]; got 1;"),
+        (lambda fast: fast.encode_windows(["a"], 8, 7), "`stride` must be from 1 to 6, .* got 7; with a larger"),
         (lambda fast: fast.encode_questions(["a"], ["b"], 8, 1, 6), "must be greater than `max_query_length` \\+ 3"),
     ],
 )
@@ -273,7 +273,7 @@ def test_saved_tables_are_enough(name, tmp_path):
     for text in [*material.TRICKY, "foo  bar. `` it's ''"]:
         assert saved.tokenize_with_offsets(text) == fast.tokenize_with_offsets(text)
     (tmp_path / TABLES_FILE).write_text('{"kind": "words"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="must have the kind, the template and the settings of a tokenizer. Received"):
+    with pytest.raises(ValueError, match="must have the kind, the template and the settings of a tokenizer; got"):
         load_fast_tokenizer(tmp_path)
 
 

@@ -57,5 +57,5 @@ def test_lengths_count_the_template():
     check_question_lengths(QUESTIONS, 8, 2, 1)
     with pytest.raises(ValueError, match=r"greater than `max_query_length` \+ 5, for the question, \[CLS\] .* 7 and 2"):
         check_question_lengths(QUESTIONS, 7, 2, 1)
-    with pytest.raises(ValueError, match=r"`max_query_length` - 5 = 1, .* Received: 2"):
+    with pytest.raises(ValueError, match=r"`max_query_length` - 5 = 1, .* got 2"):
         check_question_lengths(QUESTIONS, 8, 2, 2)

@@ -64,7 +64,7 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
     ]
     assert ByteBpeTokenizer.from_directory(tmp_path / "saved").add_prefix_space
     for change, words in (
-        ({"model": {"type": "WordPiece"}}, "model.type must be 'BPE'. Received: 'WordPiece'"),
+        ({"model": {"type": "WordPiece"}}, "model.type must be 'BPE'; got 'WordPiece'"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer must be ByteLevel"),
         ({"normalizer": {"type": "Lowercase"}}, "normalizer must be null, as in RoBERTa"),
     ):
@@ -75,12 +75,12 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
 
 @pytest.mark.parametrize(
     "name, text, words",
-    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two tokens .* Received: 't'"),
-     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the two tokens .* Received 'q q', but 'qq' is missing"),
-     ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received: Expecting property name"),
-     ("vocab.json", "[1]", r"vocab.json must be .* Received: a list in place of an object"),
+    [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two tokens .* got 't'"),
+     ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the two tokens .* got 'q q', but 'qq' is missing"),
+     ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON; got Expecting property name"),
+     ("vocab.json", "[1]", r"vocab.json must be .* got a list in place of an object"),
      ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the two tokens of a merge"),
-     ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false. Received: 1"),
+     ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false; got 1"),
      ("tokenizer_config.json", '{"do_lower_case": true}', r"`do_lower_case` must be false for .* byte-level BPE")],
 )  # fmt: skip
 def test_files_of_byte_bpe_that_are_refused(bpe, name, text, words):
@@ -92,7 +92,7 @@ def test_files_of_byte_bpe_that_are_refused(bpe, name, text, words):
 def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     vocab = json.loads((bpe / "vocab.json").read_text(encoding="utf-8"))
     (bpe / "vocab.json").write_text(json.dumps(vocab | {"more": 9_999}))
-    with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*Received 9999 for 'more' instead of 601"):
+    with pytest.raises(ValueError, match=r"vocab.json: ids must be 0, 1, 2 .*got 9999 for 'more' instead of 601"):
         ByteBpeTokenizer.from_directory(bpe)
     (bpe / "merges.txt").unlink()
     with pytest.raises(ValueError, match=r"Merges file not found: .*merges.txt. .* required next to .*vocab.json"):
@@ -115,7 +115,7 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
         (data[: len(data) // 2], "is not a valid SentencePiece model"),
         (data + b"\x0a\x03\x0a\x01a", "1 pieces that occur twice"),
         (data + b"\x0a\x0a\x0a\x06<0x00>\x18\x06", "pieces of bytes without byte_fallback"),
-        (data + b"\x12\x02\x18\x02", "must be a unigram model. Received: model_type 2"),
+        (data + b"\x12\x02\x18\x02", "must be a unigram model; got model_type 2"),
         (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap does not hold a valid trie \\(3 bytes"),
     ):
         path.write_bytes(broken)
@@ -126,8 +126,8 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
 def test_settings_of_unigram_models(unigram):
     for config, asked, words in (
         ({"do_lower_case": False}, True, "`do_lower_case` does not match the checkpoint"),
-        ({"keep_accents": 1.5}, None, "keep_accents must be true or false. Received: 1.5"),
-        ({"remove_space": False}, None, "remove_space must be true. Received: false"),
+        ({"keep_accents": 1.5}, None, "keep_accents must be true or false; got 1.5"),
+        ({"remove_space": False}, None, "remove_space must be true; got false"),
     ):
         (unigram / "tokenizer_config.json").write_text(json.dumps(config))
         with pytest.raises(ValueError, match=words):

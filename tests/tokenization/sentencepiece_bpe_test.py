@@ -106,7 +106,7 @@ def test_the_one_merge_that_makes_a_token_is_found_among_all_its_divisions():
     [
         ("normalizer", {"type": "NFC"}, "normalizer must be Replace of a space by \u2581, .*NFC"),
         ("pre_tokenizer", {"type": "Metaspace"}, "pre_tokenizer must be null or a Split at a space, .*Metaspace"),
-        ("post_processor", None, r"must put special tokens before, between and after texts.* Received: null"),
+        ("post_processor", None, r"must put special tokens before, between and after texts.* got null"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(section, value, message, tmp_path):

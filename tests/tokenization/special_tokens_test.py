@@ -59,7 +59,7 @@ def test_padding(tokenizer):
 
 def test_padding_never_cuts(tokenizer):
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="must fit the longest sequence. Received: 4; pack with that"
+        tf.errors.InvalidArgumentError, match="must fit the longest sequence; got 4; pack with that"
     ):
         tokenizer.pad(tokenizer.pack(ragged([[11, 12, 13]]), max_seq_length=5), 4)
 
@@ -90,9 +90,9 @@ def test_from_text_in_one_call_eager_and_in_a_graph(tokenizer):
 
 def test_no_room_for_the_special_tokens(tokenizer):
     assert tokenizer(["a"], max_seq_length=2)["input_ids"].numpy().tolist() == [[CLS, SEP]]
-    with pytest.raises(ValueError, match=r"at least 2, .* Received: 1; raise `max_seq_length`"):
+    with pytest.raises(ValueError, match=r"at least 2, .* got 1; raise `max_seq_length`"):
         tokenizer(["a"], max_seq_length=1)
-    with pytest.raises(ValueError, match=r"at least 3, to hold .*\. Received: 2"):
+    with pytest.raises(ValueError, match=r"at least 3, to hold .*; got 2"):
         tokenizer(["a"], ["b"], max_seq_length=2)
 
 
@@ -108,7 +108,7 @@ def test_another_template():
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
     bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
-    message = r"at least 4, to hold the special tokens a \[CLS\] \[SEP\] b. Received: 3; raise"
+    message = r"at least 4, to hold the special tokens a \[CLS\] \[SEP\] b; got 3; raise"
     with pytest.raises(ValueError, match=message):
         tokenizer.pack(ragged([[11]]), max_seq_length=3)
 

@@ -75,7 +75,7 @@ def test_a_setting_that_makes_other_ids_is_refused_by_name(tmp_path, key, value,
 def test_the_class_that_the_configuration_names(tmp_path):
     """As cl-tohoku/bert-base-japanese has it: config.json alone says that words are found by MeCab."""
     folder = _folder(tmp_path, {}, vocab_size=len(tiny.VOCAB), tokenizer_class="BertJapaneseTokenizer")
-    with pytest.raises(ValueError, match="config.json: tokenizer_class must be .* Received: 'BertJapaneseTokenizer'"):
+    with pytest.raises(ValueError, match="config.json: tokenizer_class must be .* got 'BertJapaneseTokenizer'"):
         Tokenizer.from_directory(folder)
 
 

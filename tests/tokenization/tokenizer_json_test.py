@@ -153,7 +153,7 @@ def test_only_the_tokenizer_of_xlm_roberta_has_its_special_tokens_in_a_bert(fold
     albert = folder("5/albert", {"tokenizer_class": "XLMRobertaTokenizer"})
     assert _read(albert, "bert").template.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")  # as in tokenizer.json
     layout = {"post_processor__pair__2__SpecialToken__type_id": 1}
-    with pytest.raises(ValueError, match=r"<s> \$A </s> </s> \$B </s> for two\. Received: .* </s>:1 </s> \$B </s>;"):
+    with pytest.raises(ValueError, match=r"<s> \$A </s> </s> \$B </s> for two; got .* </s>:1 </s> \$B </s>;"):
         read_tokenizer(folder("5/xlm-roberta", **layout), family_registry.family("bert"), BERTS_TEMPLATE)
     with pytest.raises(ValueError, match=r"tokenizer_class must be XLMRobertaTokenizer, .* 'AlbertTokenizer'"):
         _read(folder("5/xlm-roberta", {"tokenizer_class": "AlbertTokenizer"}), "bert")
@@ -213,10 +213,10 @@ def test_a_caller_who_asks_for_a_letter_case(folder):
     silent = folder("5/bert", NO_LOWER, normalizer__lowercase=False)
     assert _tokens(_read(silent, "bert", False), "The sea") == ["The", "sea"]
     alone = folder("5/bert-cased", {**NO_LOWER, "tokenizer_class": "PreTrainedTokenizerFast"})
-    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has false. Received: true"):
+    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has false; got true"):
         _read(alone, "bert", True)
     albert = folder("5/albert", {"do_lower_case": ..., "keep_accents": ...})
-    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has true. Received: false"):
+    with pytest.raises(ValueError, match=r"`do_lower_case` does not match .*tokenizer.json has true; got false"):
         _read(albert, "albert", False)
 
 
@@ -279,47 +279,47 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
 
 
 TEMPLATE = "post_processor must add the special .* that this model_type uses with a WordPiece tokenizer: "
-BERTS = r"\[CLS\] \$A \[SEP\] for one text and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1 for two. Received: "
+BERTS = r"\[CLS\] \$A \[SEP\] for one text and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1 for two; got "
 
 
 @pytest.mark.parametrize(
     "name, change, words",
     [
-        ("5/bert", {"model__type": "WordLevel"}, "type must be WordPiece or BPE or Unigram. Received: 'WordLevel'"),
-        ("5/bert", {"more": 1}, r"its sections must be among .* Received: 'more'"),
-        ("5/bert", {"model__more": 1}, r"the keys of model must be among type, vocab, .* Received: 'more'"),
-        ("5/bert", {"model__unk_token": "<unk>"}, r"model.unk_token must be '\[UNK\]'. Received: '<unk>'"),
-        ("5/bert", {"model__continuing_subword_prefix": "@@"}, "_subword_prefix must be '##'. Received: '@@'"),
-        ("5/bert", {"model__max_input_chars_per_word": 0}, "a number from 1 to 10000. Received: 0"),
-        ("5/bert", {"normalizer__clean_text": False}, "normalizer.clean_text must be true. Received: False"),
-        ("5/bert", {"normalizer": {"type": "Lowercase"}}, "normalizer must be BertNormalizer. Received: .*Lowercase"),
-        ("5/bert", {"normalizer": None}, "normalizer must be BertNormalizer. Received: None"),
-        ("5/bert", {"pre_tokenizer__type": "Whitespace"}, "must be BertPreTokenizer. Received: .*Whitespace"),
-        ("5/bert", {"truncation": {"direction": "Left"}}, "truncation.direction must be 'Right'. Received: .*'Left'"),
+        ("5/bert", {"model__type": "WordLevel"}, "type must be WordPiece or BPE or Unigram; got 'WordLevel'"),
+        ("5/bert", {"more": 1}, r"its sections must be among .* got 'more'"),
+        ("5/bert", {"model__more": 1}, r"the keys of model must be among type, vocab, .* got 'more'"),
+        ("5/bert", {"model__unk_token": "<unk>"}, r"model.unk_token must be '\[UNK\]'; got '<unk>'"),
+        ("5/bert", {"model__continuing_subword_prefix": "@@"}, "_subword_prefix must be '##'; got '@@'"),
+        ("5/bert", {"model__max_input_chars_per_word": 0}, "a number from 1 to 10000; got 0"),
+        ("5/bert", {"normalizer__clean_text": False}, "normalizer.clean_text must be true; got False"),
+        ("5/bert", {"normalizer": {"type": "Lowercase"}}, "normalizer must be BertNormalizer; got .*Lowercase"),
+        ("5/bert", {"normalizer": None}, "normalizer must be BertNormalizer; got None"),
+        ("5/bert", {"pre_tokenizer__type": "Whitespace"}, "must be BertPreTokenizer; got .*Whitespace"),
+        ("5/bert", {"truncation": {"direction": "Left"}}, "truncation.direction must be 'Right'; got .*'Left'"),
         ("5/bert", {"padding": {"direction": "Left"}}, "padding.direction must be 'Right'"),
         ("5/bert", {"post_processor__single": []}, TEMPLATE + BERTS + r" and \[CLS\] \$A \[SEP\] \$B:1"),
         ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; use"),
         ("5/bert", {"post_processor": {"type": "RobertaProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}},
          TEMPLATE + BERTS + r".*\$A \[SEP\] \[SEP\] \$B"),
         ("5/bert", {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 3], "sep": ["[SEP]", 3]}},
-         r"post_processor.cls must be a token of the vocabulary and its id. Received: \['\[CLS\]', 3\]"),
-        ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab. Received: 3"),
-        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be an id of one token. Received: \['ship', 'more'\]"),
+         r"post_processor.cls must be a token of the vocabulary and its id; got \['\[CLS\]', 3\]"),
+        ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab; got 3"),
+        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be an id of one token; got \['ship', 'more'\]"),
         ("5/bert", {"model__vocab__more": -1}, "each token to an id of 0 or more"),
-        ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false. Received: True"),
-        ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0. Received: 0.1"),
-        ("5/roberta", {"pre_tokenizer__use_regex": False}, "pre_tokenizer.use_regex must be true. Received: False"),
+        ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false; got True"),
+        ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0; got 0.1"),
+        ("5/roberta", {"pre_tokenizer__use_regex": False}, "pre_tokenizer.use_regex must be true; got False"),
         ("5/roberta", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}]}},
-         "pre_tokenizer must be ByteLevel. Received: .*Digits"),
+         "pre_tokenizer must be ByteLevel; got .*Digits"),
         ("5/roberta", {"normalizer": {"type": "NFKC"}}, "normalizer must be null, as in RoBERTa, or NFC, .*NFKC"),
-        ("5/albert", {"model__byte_fallback": True}, "model.byte_fallback must be false. Received: True"),
-        ("5/albert", {"model__unk_id": 3}, "model.unk_id must be the id of <unk>. Received: 3"),
+        ("5/albert", {"model__byte_fallback": True}, "model.byte_fallback must be false; got True"),
+        ("5/albert", {"model__unk_id": 3}, "model.unk_id must be the id of <unk>; got 3"),
         ("5/albert", {"model__vocab__7": ["s", "high"]}, r"model.vocab\[7\] must be a token and its score"),
-        ("5/albert", {"normalizer__normalizers__2": {"type": "NFKC"}}, "normalizer must be among .*Received: .*'NFKC'"),
+        ("5/albert", {"normalizer__normalizers__2": {"type": "NFKC"}}, "normalizer must be among .*got .*'NFKC'"),
         ("5/albert", {"normalizer": {"type": "NFC"}}, "NFC instead, .* Transformers 5, .* copy the spm.model of"),
         ("5/albert", {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "must be base64"),
         ("5/albert", {"pre_tokenizer__pretokenizers__1__prepend_scheme": "first"},
-         "prepend_scheme must be 'always'. Received: 'first'"),
+         "prepend_scheme must be 'always'; got 'first'"),
         ("5/albert", {"pre_tokenizer__pretokenizers__0__type": "Digits"}, "must be WhitespaceSplit and Metaspace"),
     ],
 )  # fmt: skip
@@ -410,23 +410,23 @@ def test_metaspace_alone_needs_the_step_that_joins_spaces(folder):
 
 def test_refuses_an_unknown_trailing_space():
     model = WHOLE.parent / "unigram" / "spiece.model"
-    with pytest.raises(ValueError, match="`trailing_space` must be dropped, kept or kept_inside. Received: 'keep'"):
+    with pytest.raises(ValueError, match="`trailing_space` must be dropped, kept or kept_inside; got 'keep'"):
         UnigramTokenizer(model, family_registry.family("albert").template, trailing_space="keep")
 
 
 def test_refuses_files_that_hold_no_tokenizer(tmp_path):
     path = tmp_path / "tokenizer.json"
     for text, words in (
-        ("{", "must be a tokenizer in JSON. Received: Expecting"),
+        ("{", "must be a tokenizer in JSON; got Expecting"),
         ("[]", "a list in place of an object"),
-        ('{"model": 1}', "model.type must be WordPiece or BPE or Unigram. Received: None"),
+        ('{"model": 1}', "model.type must be WordPiece or BPE or Unigram; got None"),
         ('{"model": {"unk_id": 0, "vocab": 3}}', "must hold a JSON object that maps each token to an id of 0"),
-        ('{"model": {"merges": 0, "vocab": {}}}', "model.merges must be a list. Received: 0"),
+        ('{"model": {"merges": 0, "vocab": {}}}', "model.merges must be a list; got 0"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=words):
             tokenizer_json.read_whole(path, tokenizer_json.tokenizer_kind(path))
-    with pytest.raises(ValueError, match="model.type must be 'BPE'. Received: 'WordPiece'; use the file of such"):
+    with pytest.raises(ValueError, match="model.type must be 'BPE'; got 'WordPiece'; use the file of such"):
         tokenizer_json.read_whole(WHOLE / "5/bert/tokenizer.json", "byte_bpe")
 
 

@@ -78,11 +78,11 @@ def test_case_of_a_directory(tmp_path, config, asked, want):
 
 @pytest.mark.parametrize(
     "config, asked, words",
-    [({"do_lower_case": False}, True, r"`do_lower_case` does not match.*_config.json has false. Received: true"),
-     ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false. Received: 'no'"),
+    [({"do_lower_case": False}, True, r"`do_lower_case` does not match.*_config.json has false; got true"),
+     ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false; got 'no'"),
      ({"do_lower_case": False, "strip_accents": True}, None, r"strip_accents must be false or absent"),
      ({"tokenize_chinese_chars": False}, None, r"tokenize_chinese_chars must be true.*remove the key"),
-     ([1], None, r"must be the settings of a tokenizer in JSON. Received: a list in place of an object")],
+     ([1], None, r"must be the settings of a tokenizer in JSON; got a list in place of an object")],
 )  # fmt: skip
 def test_settings_that_are_refused(tmp_path, config, asked, words):
     with pytest.raises(ValueError, match=words):
@@ -95,7 +95,7 @@ def test_tokens_that_are_longer_than_the_op_can_take(tmp_path):
     ids = tokenizer.tokenize([words[0], "w" * 200, words[1], "w" * 255]).to_list()
     assert ids == [[tokenizer.unk_id]] * 4  # Google's algorithm takes no word of more than 200 characters
     path = directory(tmp_path, vocab="\n".join([*TOKENS, "##" + "好" * 86]))
-    with pytest.raises(ValueError, match=r"at most 256 bytes.* Received, in line 8 of .*vocab.txt, one of 258: '##好"):
+    with pytest.raises(ValueError, match=r"at most 256 bytes.* got, in line 8 of .*vocab.txt, one of 258: '##好"):
         Tokenizer.from_directory(path)
 
 
@@ -127,7 +127,7 @@ def test_a_vocabulary_of_another_kind(tmp_path, lines, missing):
 
 
 def test_a_list_with_something_else(tmp_path):
-    with pytest.raises(ValueError, match=r"list of single lines. Received 'x\\ny' at index 7"):
+    with pytest.raises(ValueError, match=r"list of single lines; got 'x\\ny' at index 7"):
         Tokenizer([*TOKENS, "x\ny"])
 
 

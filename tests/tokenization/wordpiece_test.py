@@ -100,13 +100,13 @@ def test_the_same_in_tf_data(pair):
 
 @pytest.mark.parametrize("pair", [True], ids=["uncased"], indirect=True)
 def test_one_text_that_is_not_in_a_list_is_refused(pair):
-    with pytest.raises(ValueError, match="`texts` must be several texts, such as a list. Received one text, 'a text'"):
+    with pytest.raises(ValueError, match="`texts` must be several texts, such as a list; got one text, 'a text'"):
         pair[0].tokenize("a text")
-    with pytest.raises(ValueError, match=r"vector of strings.*Received string of shape \(\); put a single text into"):
+    with pytest.raises(ValueError, match=r"vector of strings.*got string of shape \(\); put a single text into"):
         pair[0].tokenize(tf.constant("a text"))
-    with pytest.raises(ValueError, match="`text_a` and `text_b` must have the same length. Received 2 and 1"):
+    with pytest.raises(ValueError, match="`text_a` and `text_b` must have the same length; got 2 and 1"):
         pair[0](["a", "b"], ["c"])
-    with pytest.raises(ValueError, match="`text_b` must not have missing texts. Received None at position 0"):
+    with pytest.raises(ValueError, match="`text_b` must not have missing texts; got None at position 0"):
         pair[0](["a"], [None])
 
 

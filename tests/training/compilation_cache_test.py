@@ -95,7 +95,7 @@ def test_programs_that_were_unused_for_longest_are_deleted(unused, monkeypatch, 
 
 
 def test_a_path_that_the_variable_cannot_hold(unused, tmp_path):
-    with pytest.raises(ValueError, match="`compilation_cache_dir` must not have an apostrophe. Received: .*it's"):
+    with pytest.raises(ValueError, match="`compilation_cache_dir` must not have an apostrophe; got .*it's"):
         use_compilation_cache(str(tmp_path / "it's"))
 
 

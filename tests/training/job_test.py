@@ -106,8 +106,8 @@ def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received,
     store.save(2, {"weight": np.float32(1)})
     store.mark_best(2, "accuracy", 0.9)
     words = (
-        r"by accuracy \(step 2: 0\.90000\), so `metric_for_best_model` must be accuracy\. "
-        rf"Received: {said}\. Pass it to resume"
+        r"by accuracy \(step 2: 0\.90000\), so `metric_for_best_model` must be accuracy; "
+        rf"got {said}\. Pass it to resume"
     )
     with pytest.raises(ValueError, match=words):
         _train(_job(tmp_path), HELD_OUT, received)

@@ -64,15 +64,15 @@ def test_jsonl(path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{not json", r"a.txt:3 must be one complete JSON object per line. Received '{not json': Expecting"),
-        ("[1]", r"a.txt:3 must be a JSON object. Received list"),
+        ("{not json", r"a.txt:3 must be one complete JSON object per line; got '{not json': Expecting"),
+        ("[1]", r"a.txt:3 must be a JSON object; got list"),
         (
             '{"id": 1, "body": ""}',
             r"a.txt:3 lacks the field 'text'. It has 'id', 'body'; set `text_col",
         ),
         ("{}", r"a.txt:3 lacks the field 'text'. It has \(none\)"),
-        ('{"text": null}', r"a.txt:3 must have a string in the field 'text'. Received NoneType"),
-        ("[" * 100_000, r"a.txt:3 must be one complete JSON object per line\. .*recursion"),
+        ('{"text": null}', r"a.txt:3 must have a string in the field 'text'; got NoneType"),
+        ("[" * 100_000, r"a.txt:3 must be one complete JSON object per line; .*recursion"),
     ],
 )
 @pytest.mark.parametrize("block_bytes", [5, 1000])
@@ -116,8 +116,8 @@ def test_junk_is_dropped_and_counted_only_where_asked(path):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"language": "English"}, "language must be an ISO 639 code .* Received 'English'"),
-        ({"document_start": "("}, r"document_start must be a regular expression. Received '\('"),
+        ({"language": "English"}, "language must be an ISO 639 code .* got 'English'"),
+        ({"document_start": "("}, r"document_start must be a regular expression; got '\('"),
     ],
 )
 def test_options_are_checked(wrong, message):

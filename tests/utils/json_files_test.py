@@ -27,7 +27,7 @@ from bert_tf.utils import json_files
 def test_an_object_from_anywhere(tmp_path, text, words):
     path = tmp_path / "a.json"
     path.write_bytes(text)
-    with pytest.raises(ValueError, match=f"a.json must be a list of parts. Received: .*{words}"):
+    with pytest.raises(ValueError, match=f"a.json must be a list of parts; got .*{words}"):
         json_files.read_object(path, "a list of parts", "copy it again")
     path.write_bytes(b'\xef\xbb\xbf{"a": ' + b"[" * 40 + b"]" * 40 + b"}")
     assert list(json_files.read_object(path, "a list of parts", "copy it again")) == ["a"]
@@ -35,7 +35,7 @@ def test_an_object_from_anywhere(tmp_path, text, words):
 
 def test_no_object_where_it_should_be(tmp_path):
     for path, words in ((tmp_path, "a directory"), (tmp_path / "none", "no file")):
-        with pytest.raises(ValueError, match=f"must be a list of parts. Received: {words}; copy it again."):
+        with pytest.raises(ValueError, match=f"must be a list of parts; got {words}; copy it again."):
             json_files.read_object(path, "a list of parts", "copy it again")
 
 

@@ -79,7 +79,7 @@ def test_finds_a_file_once_and_no_end_in_a_ring_of_links(folder):
 )
 def test_a_pattern_without_files_is_named(folder, pattern, why):
     (folder / "empty").mkdir()
-    with pytest.raises(ValueError, match=rf"Received '.*{pattern.replace('*', '.')}', {why}"):
+    with pytest.raises(ValueError, match=rf"got '.*{pattern.replace('*', '.')}', {why}"):
         found(folder, "a.txt", pattern)
 
 

@@ -53,16 +53,16 @@ _TABLE = {"text": TEXTS, "label": [0, 1, 0]}
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("one", "Received one text, 'one'; put it in a list."),
-        (b"one", "Received one text, b'one'; put it in a list."),
-        (np.array("one"), r"Received a single value, array\('one'.*; put it in a list"),
-        (_TABLE, r"Received a dict of text, label; choose one of them, such as `\['text'\]`"),
-        (DataFrame(_TABLE), r"Received a DataFrame of text, label; choose one of them, such as `\['text'\]`"),
-        (pa.table(_TABLE), r"Received a Table of text, label; choose one of them"),
-        ({}, "Received an empty dict; pass a list"),
-        ({"a", "b"}, "Received a set, which has no order; use a list"),
-        (5, "Received int: 5; use a list"),
-        (None, "Received NoneType: None; use a list"),
+        ("one", "got one text, 'one'; put it in a list."),
+        (b"one", "got one text, b'one'; put it in a list."),
+        (np.array("one"), r"got a single value, array\('one'.*; put it in a list"),
+        (_TABLE, r"got a dict of text, label; choose one of them, such as `\['text'\]`"),
+        (DataFrame(_TABLE), r"got a DataFrame of text, label; choose one of them, such as `\['text'\]`"),
+        (pa.table(_TABLE), r"got a Table of text, label; choose one of them"),
+        ({}, "got an empty dict; pass a list"),
+        ({"a", "b"}, "got a set, which has no order; use a list"),
+        (5, "got int: 5; use a list"),
+        (None, "got NoneType: None; use a list"),
     ],
 )
 def test_what_are_no_texts(given, told):
@@ -76,14 +76,14 @@ def test_what_are_no_texts(given, told):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["a", None], "must not have missing texts. Received None at position 1; remove them"),
-        (Series(["a", float("nan"), None], [9, 8, 7]), r"Received nan at positions 1, 2 \(2 of 3\)"),
-        (np.array(["a", np.float32("nan")], object), r"Received np.float32\(nan\) at position 1"),
-        (pa.array([None, "a"] * 6), r"Received None at positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
-        (["a", 3], "must be strings. Received int at position 1: '3'; correct it"),
-        ([("a", "b")], "Received tuple at position 0"),
-        (np.array([1.5, 2]), "Received float at position 0: '1.5'"),
-        (np.array([["a"], ["b"]]), r"one-dimensional. Received an array of shape \(2, 1\); choose one column"),
+        (["a", None], "must not have missing texts; got None at position 1; remove them"),
+        (Series(["a", float("nan"), None], [9, 8, 7]), r"got nan at positions 1, 2 \(2 of 3\)"),
+        (np.array(["a", np.float32("nan")], object), r"got np.float32\(nan\) at position 1"),
+        (pa.array([None, "a"] * 6), r"got None at positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
+        (["a", 3], "must be strings; got int at position 1: '3'; correct it"),
+        ([("a", "b")], "got tuple at position 0"),
+        (np.array([1.5, 2]), "got float at position 0: '1.5'"),
+        (np.array([["a"], ["b"]]), r"one-dimensional; got an array of shape \(2, 1\); choose one column"),
     ],
 )
 def test_what_is_no_text_is_named_with_its_position(given, told):

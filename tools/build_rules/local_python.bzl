@@ -33,7 +33,7 @@ toolchain(
 def _interpreter(ctx):
     named = ctx.os.environ.get("BERT_TF_PYTHON")
     if named and not named.startswith("/"):
-        fail("BERT_TF_PYTHON must be an absolute path. Received %s." % named)
+        fail("BERT_TF_PYTHON must be an absolute path; got %s." % named)
     found = named or ctx.which("python3")
     if not found:
         fail("Bazel needs a Python. There is no python3 on PATH; name one in BERT_TF_PYTHON, or run `make bazel-test`.")
@@ -44,7 +44,7 @@ def _local_python_impl(ctx):
     check = ctx.execute([interpreter, "-c", _CHECK] + _NEEDED)
     missing = check.stdout.strip()
     if check.return_code or missing:
-        fail("The Python of BERT_TF_PYTHON must have the packages of requirements.lock. Received %s, which %s; %s" % (
+        fail("The Python of BERT_TF_PYTHON must have the packages of requirements.lock; got %s, which %s; %s" % (
             interpreter,
             "lacks " + missing if missing else "does not run: " + check.stderr.strip(),
             "`make setup` makes one in .venv, `make bazel-test` uses it.",

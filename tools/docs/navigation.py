@@ -33,7 +33,7 @@ def sections() -> dict[str, list[tuple[str, str]]]:
         elif page := _PAGE.match(line):
             pages.append((page[1], page[2]))
         else:
-            raise ValueError(f"Each line of nav must be `- Section:` or `- Title: page.md`. Received: {line!r}.")
+            raise ValueError(f"Each line of nav must be `- Section:` or `- Title: page.md`; got {line!r}.")
     return found
 
 

@@ -88,7 +88,7 @@ def find(name: str) -> Home:
         return Home(_relative(name), name, module)
     outer, _, last = name.rpartition(".")
     if not outer:
-        raise ValueError(f"A name must be defined in bert_tf. Received {name!r}, which is not.")
+        raise ValueError(f"A name must be defined in bert_tf; got {name!r}, which is not.")
     if (module := _module(outer)) and last in _given_on(module):
         return find(_given_on(module)[last])
     around = find(outer)
@@ -98,7 +98,7 @@ def find(name: str) -> Home:
     for base in _bases(around):
         with contextlib.suppress(ValueError):
             return find(f"{base}.{last}")
-    raise ValueError(f"A name must be defined in bert_tf. Received {name!r}; {around.path} has no {last!r}.")
+    raise ValueError(f"A name must be defined in bert_tf; got {name!r}; {around.path} has no {last!r}.")
 
 
 def _bases(home):

@@ -169,7 +169,7 @@ def _check_positions(config, tokenizer):
             )
     elif pad != first - 1:
         raise ValueError(
-            f"The padding id must be {first - 1} for a model whose positions start at {first}. Received a tokenizer "
+            f"The padding id must be {first - 1} for a model whose positions start at {first}; got a tokenizer "
             f"that pads with {pad}; use the model's own."
         )
 
@@ -184,7 +184,7 @@ def _check_decoder(config, architecture):
     if architecture.heads and architecture.reads_pooler:
         raise ValueError(
             "In Transformers, a causal (left-to-right) model cannot have a head for whole texts, because the head gets "
-            f"the first token, which only sees itself. Received {' and '.join(architecture.heads)}; use the format "
+            f"the first token, which only sees itself; got {' and '.join(architecture.heads)}; use the format "
             f"bert_tf, or drop the head: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
 

@@ -102,7 +102,7 @@ def _checked_task(model, row):
         return task
     numbers = f" (its {row.classes}MaskedLM has {dict(row.masked_lm)})" if task == "masked_lm" and row.masked_lm else ""
     raise ValueError(
-        "A KerasHub preset must be an encoder or a text classifier. Received a model for "
+        "A KerasHub preset must be an encoder or a text classifier; got a model for "
         f"{ending.removeprefix('For')}, for which KerasHub has no equivalent class{numbers}; drop the head with "
         "`leave_out`, or use another format."
     )
@@ -131,7 +131,7 @@ def _check_tokenizer(model):
     if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
         found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
         raise ValueError(
-            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings. Received "
+            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings; got "
             f"{found}; use another format."
         )
 
@@ -166,7 +166,7 @@ def build_keras_hub(model: ModelArrays, task: str | None = None, dtype: str | No
 
     if (found := check_fits_keras_hub(model)) != task:
         raise ValueError(
-            f"`task` must match the model's head, {found!r}. Received: {task!r}; use a model with such a head."
+            f"`task` must match the model's head, {found!r}; got {task!r}; use a model with such a head."
         )
     model = fold_unsupported(model)
     config, row = model.config, family_registry.family(model.config.model_type).keras_hub

@@ -56,18 +56,18 @@ def check_sentence_transformers(model: ModelArrays):
     the last, or has an unknown weight."""
     if model.source_dir and is_sparse_encoder(model.source_dir):
         raise ValueError(
-            f"SparseEncoders cannot be written in this format. Received {model.source_dir}; use format huggingface, "
+            f"SparseEncoders cannot be written in this format; got {model.source_dir}; use format huggingface, "
             "which keeps the masked-LM head, and copy modules.json and the directories that it names."
         )
     architecture = architecture_of(model.arrays)
     if architecture.heads and CROSS_ENCODER not in model.config.extra:
         raise ValueError(
-            f"A sentence encoder must not have a head. Received {' and '.join(architecture.heads)}; drop it: "
+            f"A sentence encoder must not have a head; got {' and '.join(architecture.heads)}; drop it: "
             f"`leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
     if model.recipe and model.recipe.layers != PoolingConfig().layers:
         raise ValueError(
-            f"A sentence encoder in this format must pool its last layer. Received layers={model.recipe.layers}; use "
+            f"A sentence encoder in this format must pool its last layer; got layers={model.recipe.layers}; use "
             "another format, or train with `layers=last`."
         )
     check_hugging_face(model)

@@ -115,7 +115,7 @@ class WeightMapping:
         if row is None:
             raise ValueError(
                 f"A variable must have an entry in the name tables, checkpoints/names, or be in the `head` of a "
-                f"custom task. Received: {path!r}."
+                f"custom task; got {path!r}."
             )
         return _filled(row.theirs, parts)
 

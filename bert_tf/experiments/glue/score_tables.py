@@ -66,8 +66,8 @@ def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
 def _parse_table(path, name, values):
     if not re.fullmatch(r"[\w-][\w.-]*", name, re.ASCII) or name in glue_tasks.TASKS:
         raise ValueError(
-            f"{path}: a table's name must be of letters, digits, `_`, `-` and `.`, and none of GLUE's tasks. "
-            f"Received: {name!r}; give it another."
+            f"{path}: a table's name must be of letters, digits, `_`, `-` and `.`, and none of GLUE's tasks; "
+            f"got {name!r}; give it another."
         )
     if not isinstance(values, dict) or any(key not in values for key in _FILES):
         raise ValueError(f"{path}: {name!r} requires train_file and eval_file; got {values!r:.200}.")
@@ -81,7 +81,7 @@ def _parse_value(path, name, key, value):
     kinds, must = _KEYS.get(key, ((), ""))
     if key not in _KEYS:
         raise ValueError(
-            f"{path}: a table may have metrics, {', '.join(_KEYS)}. Received {key!r} of {name!r}; what all runs have "
+            f"{path}: a table may have metrics, {', '.join(_KEYS)}; got {key!r} of {name!r}; what all runs have "
             "in common goes after `--`."
         )
     good = isinstance(value, kinds) and isinstance(value, bool) == (kinds is bool)  # to Python true is a number too

@@ -107,7 +107,7 @@ def save(
         return convert_model(resolve_model(bert, "bert"), path, format, leave_out)
     if not isinstance(bert, Bert):
         raise ValueError(
-            "`bert` must be a model from `bert_tf.load`, or the path of one. Received an object of class "
+            "`bert` must be a model from `bert_tf.load`, or the path of one; got an object of class "
             f"{type(bert).__name__}."
         )
     if bert.tokenizer is None:

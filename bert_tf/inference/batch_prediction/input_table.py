@@ -174,7 +174,7 @@ class InputTable:
             name = _id_text(row[0])
             if hash(name) in again and first.setdefault(name, line) != line:
                 raise ValueError(
-                    f"{line_position(self.path, line)}: each id must be unique. Received {name!r}, the id of "
+                    f"{line_position(self.path, line)}: each id must be unique; got {name!r}, the id of "
                     f"{line_position(self.path, first[name])}, again; give one of them another id, or remove it."
                 )
 

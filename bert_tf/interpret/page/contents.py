@@ -105,7 +105,7 @@ def _choose_views(choices):
     wrong = [name for name in views if name not in VIEWS]
     if wrong or not views:
         raise ValueError(
-            f"`views` must be some of {', '.join(VIEWS)}. Received: {', '.join(wrong) or 'none'}; choose among them."
+            f"`views` must be some of {', '.join(VIEWS)}; got {', '.join(wrong) or 'none'}; choose among them."
         )
     if choices.target is not None and "attribution" not in views:
         raise ValueError(
@@ -120,7 +120,7 @@ def _layers(layers, count):
     wrong = [layer for layer in layers if not -count <= layer < count]
     if wrong or not layers:
         raise ValueError(
-            f"`layers` must be numbers of layers, from 0 to {count - 1}. Received: "
+            f"`layers` must be numbers of layers, from 0 to {count - 1}; got "
             f"{', '.join(map(str, wrong)) or 'none'}; choose among them."
         )
     return sorted({layer % count for layer in layers})

@@ -32,7 +32,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
-                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER. Received: "
+                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER; got "
                 f"{text!r}; correct it."
             )
         return (int(match[1]), match[2])
@@ -46,6 +46,6 @@ def _parse_span(context, text):
     if match := _SPAN.fullmatch(text):
         return int(match[1]), int(match[2])
     raise ValueError(
-        "`target` must be a part of the context, or where one lies in it, such as 10:14. Received: "
+        "`target` must be a part of the context, or where one lies in it, such as 10:14; got "
         f"{text[:60]!r}; correct it."
     )

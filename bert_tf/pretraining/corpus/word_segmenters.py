@@ -45,7 +45,7 @@ class WordSegmenter:
         words = self._split(text)
         if not isinstance(words, Iterable) or isinstance(words, str):
             raise ValueError(
-                f"`word_segmenter={self.name}` must return the words of a text. Received {type(words).__name__} for "
+                f"`word_segmenter={self.name}` must return the words of a text; got {type(words).__name__} for "
                 f"{brief(text)}; return a list of str."
             )
         for number, word in enumerate(words):
@@ -53,7 +53,7 @@ class WordSegmenter:
             bare = word.strip() if isinstance(word, str) else None
             if bare is None or not text.startswith(bare, at):
                 raise ValueError(
-                    f"`word_segmenter={self.name}` must return the words of a text unchanged and in order. Received "
+                    f"`word_segmenter={self.name}` must return the words of a text unchanged and in order; got "
                     f"{brief(word)} instead of the beginning of {brief(text[at:])}; correct the function."
                 )
             numbers[at : at + len(bare)] = number
@@ -78,7 +78,7 @@ def _load_function(name) -> Callable:
     module, colon, function = name.partition(":")
     if not (module and colon and function):
         raise ValueError(
-            f"`word_segmenter` must be {JIEBA}, {PRETOKENIZED} or MODULE:FUNCTION. Received: {brief(name)}; correct it."
+            f"`word_segmenter` must be {JIEBA}, {PRETOKENIZED} or MODULE:FUNCTION; got {brief(name)}; correct it."
         )
     try:
         found = getattr(importlib.import_module(module), function, None)

@@ -85,7 +85,7 @@ class DistillationTask(RecordTask):
         if set(RELATIONS) & set(self.losses) and (own % heads or theirs % heads):
             raise ValueError(
                 f"`relation_heads` must divide the width of the student's attention, {own}, and of the teacher's, "
-                f"{theirs}. Received: {heads}; choose a common divisor."
+                f"{theirs}; got {heads}; choose a common divisor."
             )
 
     def build_model(self) -> keras.Model:

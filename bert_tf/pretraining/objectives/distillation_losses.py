@@ -134,12 +134,12 @@ def parse_losses(texts) -> dict[str, float]:
         if name not in known or name in weights or not 0 < number < float("inf"):
             raise ValueError(
                 f"`distillation_losses` must be comma-separated distinct names of {', '.join(known)}, each optionally "
-                f"with a colon and a weight above 0. Received {text!r} in {','.join(texts)}; correct it."
+                f"with a colon and a weight above 0; got {text!r} in {','.join(texts)}; correct it."
             )
         weights[name] = number
     if not set(weights) - {MASKED_LM}:
         raise ValueError(
-            f"`distillation_losses` must include a loss on the teacher's outputs. Received {','.join(texts)!r}; add "
+            f"`distillation_losses` must include a loss on the teacher's outputs; got {','.join(texts)!r}; add "
             f"one of {', '.join(COMPARISONS)}."
         )
     return weights

@@ -40,7 +40,7 @@ def load_encoder_teacher(options: DistillationOptions, student: ModelDescription
     layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:
         raise ValueError(
-            f"`teacher_layer` must be one of the teacher's layers, 1 to {config.num_hidden_layers}. Received: {layer}."
+            f"`teacher_layer` must be one of the teacher's layers, 1 to {config.num_hidden_layers}; got {layer}."
         )
     model = DistillationModel(config, shown, layer, trainable=False)
     allow_unmatched = (*heads.others((_HEAD,) if "mlm_logits" in shown else ()), heads.POOLER)

@@ -40,7 +40,7 @@ def make_generator_config(config: EncoderConfig, generator_size: float) -> Encod
     if _count_weights(generator) >= _count_weights(config):
         raise ValueError(
             "The generator must be smaller than the discriminator, otherwise the discriminator's task is too hard: a "
-            f"quarter to half as wide. Received `generator_size={generator_size}`: {_count_weights(generator):,} "
+            f"quarter to half as wide; got `generator_size={generator_size}`: {_count_weights(generator):,} "
             f"weights in its layers, and {_count_weights(config):,} in the discriminator's; make it smaller."
         )
     return generator
@@ -49,7 +49,7 @@ def make_generator_config(config: EncoderConfig, generator_size: float) -> Encod
 def _shrink(config, share):
     if not 0 < share <= 1:
         raise ValueError(
-            f"`generator_size` must be a fraction of the discriminator's, above 0 and below 1. Received: {share}; try "
+            f"`generator_size` must be a fraction of the discriminator's, above 0 and below 1; got {share}; try "
             "0.25."
         )
     hidden, heads = max(1, round(config.hidden_size * share)), max(1, round(config.num_attention_heads * share))

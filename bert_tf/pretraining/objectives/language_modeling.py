@@ -44,16 +44,16 @@ class PretrainingTask(RecordTask):
     ):
         if sentence_objective not in SENTENCE_OBJECTIVES:
             raise ValueError(
-                f"The sentence objective must be one of {SENTENCE_OBJECTIVES}. Received: {sentence_objective!r}."
+                f"The sentence objective must be one of {SENTENCE_OBJECTIVES}; got {sentence_objective!r}."
             )
         if config.is_decoder and sentence_objective != "none":
             raise ValueError(
                 "A causal (left-to-right) model cannot be trained with a sentence objective, because its first token, "
-                f'[CLS], does not see the texts. Received: {sentence_objective!r}; choose "none".'
+                f'[CLS], does not see the texts; got {sentence_objective!r}; choose "none".'
             )
         if config.classifier_pooling != "cls" and sentence_objective != "none":
             raise ValueError(
-                "A sentence objective requires the first token, [CLS], as pooling. Received: "
+                "A sentence objective requires the first token, [CLS], as pooling; got "
                 f"{sentence_objective!r} with classifier_pooling={config.classifier_pooling!r} in the configuration; "
                 'choose "none", or "cls".'
             )

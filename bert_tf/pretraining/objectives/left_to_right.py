@@ -22,8 +22,8 @@ class LeftToRightTask(PretrainingTask):
     def __init__(self, config: EncoderConfig, *args, **kwargs):
         if not config.is_decoder:
             raise ValueError(
-                "`config` must have is_decoder, otherwise each token would see the next one, which it has to predict. "
-                "Received: is_decoder=False; set it."
+                "`config` must have is_decoder, otherwise each token would see the next one, which it has to predict; "
+                "got is_decoder=False; set it."
             )
         super().__init__(config, *args, **kwargs)
         self.metric_names = tuple(_rename(dict.fromkeys(self.metric_names)))

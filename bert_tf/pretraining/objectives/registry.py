@@ -91,7 +91,7 @@ class Objective:
             if fault := self._fault(records):
                 must, received, remedy = fault
                 raise ValueError(
-                    f"Records for `objective={self.name}` must {must}. Received records {received}, such as "
+                    f"Records for `objective={self.name}` must {must}; got records {received}, such as "
                     f"{records.paths[0]}; create them with create_pretraining_data and {remedy}, or choose another "
                     "`objective`."
                 )

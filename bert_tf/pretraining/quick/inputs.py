@@ -103,7 +103,7 @@ def _check_tokenizer(options, name):
     if not is_model or not (keras_hub.tokenizer_of(directory) or tokenizer_in(directory)):
         raise ValueError(
             f"`{name}` must be a model directory with a configuration and a tokenizer, such as {VOCAB_FILE} or "
-            f"{WHOLE_FILE}, to create the records. Received {directory}; use another model, or train without `{name}`."
+            f"{WHOLE_FILE}, to create the records; got {directory}; use another model, or train without `{name}`."
         )
     tables = read_model_tokenizer(directory, options.do_lower_case)
     if tables.mask_id is None:

@@ -93,7 +93,7 @@ class TrainingPlan:
         steps, least = int((60 * minutes - besides) / per_step), TRIAL_STEPS * len(phases)
         if steps < least:
             raise ValueError(
-                f"`minutes` must leave time for {least} steps of training. Received {minutes:g}, but "
+                f"`minutes` must leave time for {least} steps of training; got {minutes:g}, but "
                 f"preparation and checkpoints take {besides / 60:.1f} minutes; use "
                 f"{math.ceil((besides + least * per_step) / 60)} or more, and run the same command again to resume."
             )

@@ -90,7 +90,7 @@ class _Run:
             plan = self._settle()
         elif plan.minutes != self.minutes:
             raise ValueError(
-                f"`minutes` cannot be changed once the training is planned. Received {self.minutes:g}, but "
+                f"`minutes` cannot be changed once the training is planned; got {self.minutes:g}, but "
                 f"{self.commands.folder} is planned for {plan.minutes:g}; choose another `output_dir`."
             )
         shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)

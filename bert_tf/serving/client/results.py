@@ -141,7 +141,7 @@ def to_dataclass(row: dict[str, Any], result: type | None = None) -> Any:
 def _check_keys(result, row):
     """Raises ValueError unless a class can be created from a row."""
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
-        raise ValueError(f"`typed` must be a bool or a dataclass. Received: {result!r:.100}.")
+        raise ValueError(f"`typed` must be a bool or a dataclass; got {result!r:.100}.")
     fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(result)}
     needed = {name for name, is_needed in fields.items() if is_needed}
     if not needed <= row.keys() <= fields.keys():

@@ -24,10 +24,10 @@ class ClassificationData(TaskData):
 def _problem_of_columns(options, problem):
     """Returns the problem of `label_columns`, after checking that no other option contradicts it."""
     if len(set(options.label_columns)) < len(options.label_columns):
-        raise ValueError(f"`label_columns` must name each column once. Received: {','.join(options.label_columns)}.")
+        raise ValueError(f"`label_columns` must name each column once; got {','.join(options.label_columns)}.")
     if problem is not None and not PROBLEMS[problem].has_several_labels:
         raise ValueError(
-            f"`label_columns` requires `problem_type=multi_label`. Received: {problem}; remove one of them."
+            f"`label_columns` requires `problem_type=multi_label`; got {problem}; remove one of them."
         )
     return "multi_label"
 
@@ -42,7 +42,7 @@ def source_from_options(options, trained):
     if options.label_columns:
         problem = _problem_of_columns(options, problem)
     if was and problem not in (None, was):
-        raise ValueError(f"`problem_type` must match the trained model's, {was}. Received: {problem}; omit it.")
+        raise ValueError(f"`problem_type` must match the trained model's, {was}; got {problem}; omit it.")
     source = make_source(
         options.task_name,
         options.data_dir,
@@ -106,7 +106,7 @@ def check_trained(options: ClassificationOptions, windows: Windowing | None):
     if options.where_given("long_text") and (asked := windows_of(options)) != windows:
         raise ValueError(
             "`long_text`, `doc_stride` and `max_windows` must match the trained model's, "
-            f"{_text(windows)}. Received: {_text(asked)}; omit them."
+            f"{_text(windows)}; got {_text(asked)}; omit them."
         )
     check_kept("fit_temperature", options.fit_temperature, options.output_dir)
     check_kept("fit_thresholds", options.fit_thresholds, options.output_dir)

@@ -304,7 +304,7 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
         ValueError: they are not.
     """
     if problem not in PROBLEMS:
-        raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
+        raise ValueError(f"problem must be one of {sorted(PROBLEMS)}; got {problem!r}.")
     given = class_weights is not None or label_smoothing or temperature != 1
     if given and not PROBLEMS[problem].has_labels:
         raise ValueError(
@@ -314,19 +314,19 @@ def check_options(problem, num_labels, class_weights, label_smoothing, temperatu
     weights = (1.0,) * num_labels if class_weights is None else class_weights
     if len(weights) != num_labels or not all(0 < weight < np.inf for weight in weights):
         raise ValueError(
-            f"Class weights must be {num_labels} numbers above 0, one per label. Received {list(weights)}; to exclude "
+            f"Class weights must be {num_labels} numbers above 0, one per label; got {list(weights)}; to exclude "
             "a label, remove its examples."
         )
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is a common choice.")
+        raise ValueError(f"Label smoothing must be from 0 to 1; got {label_smoothing}; 0.1 is a common choice.")
     if not 0 < temperature < np.inf:
-        raise ValueError(f"The temperature must be above 0. Received {temperature}; 1 leaves probabilities unchanged.")
+        raise ValueError(f"The temperature must be above 0; got {temperature}; 1 leaves probabilities unchanged.")
     if thresholds is None:
         return
     if not PROBLEMS[problem].has_several_labels:
         raise ValueError(f"Thresholds require several labels per example, but the problem is {problem}. Remove them.")
     if len(thresholds) != num_labels or not all(0 <= threshold < 1 for threshold in thresholds):
         raise ValueError(
-            f"Thresholds must be {num_labels} numbers from 0 to below 1, one per label. Received {list(thresholds)}; "
+            f"Thresholds must be {num_labels} numbers from 0 to below 1, one per label; got {list(thresholds)}; "
             "fit them again with `fit_thresholds`."
         )

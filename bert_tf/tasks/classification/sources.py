@@ -138,7 +138,7 @@ def _refuse_other_separator(examples, own):
         first = next(cell for cell in cells if separator in cell)
         names = {part.strip() for cell in cells for part in cell.split(separator)}
         raise ValueError(
-            f"{examples.where(cells[first])}: labels must be separated by {own!r}. Received {first!r}, and "
+            f"{examples.where(cells[first])}: labels must be separated by {own!r}; got {first!r}, and "
             f"{len(cells)} different cells that consist of {len(names)} names separated by {separator!r}; set "
             f"`label_separator={separator}`, or `label_separator={own}` if each cell is one name."
         )
@@ -166,16 +166,16 @@ def make_source(
     """
     if not task_name:
         if data_dir:
-            raise ValueError(f"`data_dir` requires `task_name`. Received `data_dir={data_dir}` alone.")
+            raise ValueError(f"`data_dir` requires `task_name`; got `data_dir={data_dir}` alone.")
         if language:
-            raise ValueError(f"`xnli_language` requires `task_name`. Received `xnli_language={language}` alone.")
+            raise ValueError(f"`xnli_language` requires `task_name`; got `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
     if not data_dir:
-        raise ValueError(f"`task_name` requires `data_dir`. Received `task_name={task_name}` alone.")
+        raise ValueError(f"`task_name` requires `data_dir`; got `task_name={task_name}` alone.")
     task = glue.find_glue_task(task_name)
     if problem not in (None, task.problem):
         raise ValueError(
-            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; omit it."
+            f"`problem_type` must be {task.problem} for `task_name={task.name}`; got {problem}; omit it."
         )
     return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
 
@@ -189,7 +189,7 @@ def _labels_of(examples, source):
     logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
     if len(labels) == 1 and not source.has_several_labels:
         raise ValueError(
-            f"{examples.path}: at least two labels are needed for classification. Received {labels[0]!r} in all "
+            f"{examples.path}: at least two labels are needed for classification; got {labels[0]!r} in all "
             f"{len(examples)} examples; check `label_column`, or set `problem_type`."
         )
     return labels

@@ -136,7 +136,7 @@ class ClassificationTask(Abstaining):
         said, given = declared_problem_type(model.config), options.where_given("problem_type")
         if said and given not in (None, said):
             raise ValueError(
-                f"`problem_type` must match the trained model's, {said}. Received: {given}; omit it, or train the "
+                f"`problem_type` must match the trained model's, {said}; got {given}; omit it, or train the "
                 "model again with `do_train`."
             )
         problem = problem_of(model.config, model.labels)

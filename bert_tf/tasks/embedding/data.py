@@ -40,7 +40,7 @@ def read_embedding_data(
     of_lists = [kind for kind in kinds if eval_by == "ranking" and kind in ("dev", "final")]
     if of_lists and options.task_name:
         raise ValueError(
-            f"`eval_by=ranking` requires queries with documents. Received `task_name={options.task_name}`; remove one."
+            f"`eval_by=ranking` requires queries with documents; got `task_name={options.task_name}`; remove one."
         )
     examples = {kind: read_rankings(options, kind) if kind in of_lists else read(options, kind, scores[kind])
                 for kind in kinds}  # fmt: skip
@@ -58,7 +58,7 @@ def _check_numbers(options):
         value, read_by = options.where_given(name), [k for k, v in LOSS_FUNCTIONS.items() if name in v.numbers]
         if value is not None and options.loss not in read_by:
             raise ValueError(
-                f"`{name}` requires `loss={'` or `loss='.join(read_by)}`. Received `{name}={value}` with "
+                f"`{name}` requires `loss={'` or `loss='.join(read_by)}`; got `{name}={value}` with "
                 f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose another loss."
             )
 
@@ -71,7 +71,7 @@ def _check_scores(options, scores):
     """
     if options.task_name and not scores.get("train", True):
         raise ValueError(
-            f"Training on `task_name={options.task_name}`, whose pairs have scores, requires `loss=cosine`. Received "
+            f"Training on `task_name={options.task_name}`, whose pairs have scores, requires `loss=cosine`; got "
             f"`loss={options.loss}`; pass `loss=cosine`."
         )
     given = {"label_column": options.where_given("label_column"), "highest_score": options.highest_score}
@@ -82,7 +82,7 @@ def _check_scores(options, scores):
         if unread[0] == "highest_score":  # by which margins are not divided
             readers = [name for name in readers if not LOSS_FUNCTIONS[name].margins]
         raise ValueError(
-            f"`{unread[0]}` requires a loss that reads scores ({', '.join(readers)}), or `eval_by=spearman`. Received "
+            f"`{unread[0]}` requires a loss that reads scores ({', '.join(readers)}), or `eval_by=spearman`; got "
             f"`loss={options.loss}`, which does not read scores; remove `{unread[0]}`, or choose one of these losses."
         )
 
@@ -90,7 +90,7 @@ def _check_scores(options, scores):
 def _check_task(options):
     if bool(options.task_name) != bool(options.data_dir):
         given = "task_name" if options.task_name else "data_dir"
-        raise ValueError(f"`task_name` and `data_dir` must be used together. Received `{given}` alone.")
+        raise ValueError(f"`task_name` and `data_dir` must be used together; got `{given}` alone.")
 
 
 def _check_columns(options, kind):
@@ -104,7 +104,7 @@ def _check_columns(options, kind):
     columns = options.text_column
     if len(columns) not in numbers:
         raise ValueError(
-            f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}. Received "
+            f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}; got "
             f"{len(columns)}: {','.join(columns)}."
         )
 
@@ -113,7 +113,7 @@ def _read_glue(options, kind, with_scores):
     _check_columns(options, kind)
     task = glue.find_glue_task(options.task_name)
     if task.scale is None:
-        raise ValueError(f"`task_name` must be a GLUE task with pair scores. Received: {task.name}.")
+        raise ValueError(f"`task_name` must be a GLUE task with pair scores; got {task.name}.")
     table = glue.read_split(options.data_dir, task.name, kind)
     return _with_scores(table, options.highest_score or task.scale[1], with_scores)
 
@@ -185,6 +185,6 @@ def _check_binary(examples, loss):
     wrong = next((n for n, score in enumerate(examples.labels) if score not in (0, 1)), None)
     if wrong is not None:
         raise ValueError(
-            f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`. Received: "
+            f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`; got "
             f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
         )

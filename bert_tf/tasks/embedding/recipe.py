@@ -60,7 +60,7 @@ def parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
         name in names and isinstance(text, str) for name, text in prompts.items()
     ):
         raise ValueError(
-            f"`prompts` must be one text, or a JSON object of texts named query or document. Received: {given}; write "
+            f"`prompts` must be one text, or a JSON object of texts named query or document; got {given}; write "
             """it as {"query": "query: ", "document": "passage: "}."""
         )
     return prompts, None

@@ -142,10 +142,10 @@ class EmbeddingTask(FineTuningTask):
             ("matryoshka_dims", options.matryoshka_dims, kept.matryoshka_dims),
         ):
             if given not in (None, value):
-                raise ValueError(f"`{name}` must match the trained model's, {value}. Received: {given}; omit it.")
+                raise ValueError(f"`{name}` must match the trained model's, {value}; got {given}; omit it.")
         if options.prompts is not None and parse_prompts(options.prompts) != (recipe.prompts, recipe.default_prompt):
             raise ValueError(
-                f"`prompts` must match the trained model's, {json_text(recipe.prompts)}. Received: {options.prompts}; "
+                f"`prompts` must match the trained model's, {json_text(recipe.prompts)}; got {options.prompts}; "
                 "omit it."
             )
         return kept
@@ -400,7 +400,7 @@ def _number_texts(encoded, count, most):
 
 def _parse_dims(given: Sequence[str] | None) -> tuple[int, ...]:
     if wrong := [each for each in given or () if not (each.strip().isascii() and each.strip().isdecimal())]:
-        raise ValueError(f"`matryoshka_dims` must be whole numbers. Received: {wrong[0]!r}.")
+        raise ValueError(f"`matryoshka_dims` must be whole numbers; got {wrong[0]!r}.")
     return tuple(map(int, given or ()))
 
 
@@ -409,7 +409,7 @@ def _check_dims(dims, width):
     if not all(1 <= dim <= width for dim in dims) or len(set(dims)) < len(dims):
         raise ValueError(
             f"`matryoshka_dims` must be different numbers from 1 to {width}, the number of dimensions of the "
-            f"embeddings. Received: {','.join(map(str, dims))}."
+            f"embeddings; got {','.join(map(str, dims))}."
         )
 
 
@@ -419,7 +419,7 @@ def _check_loss(options, task):
     own = {"loss": task.loss_name, **dataclasses.asdict(task._numbers)}
     for name, value in given.items():
         if value not in (None, own[name]):
-            raise ValueError(f"`{name}` must match the trained model's, {own[name]}. Received: {value}; omit it.")
+            raise ValueError(f"`{name}` must match the trained model's, {own[name]}; got {value}; omit it.")
 
 
 def _check_freezing(options):

@@ -87,15 +87,15 @@ def read_text_groups(options, kind, with_scores):
     if with_scores and not (is_training and loss.margins):
         what = f"`loss={options.loss}`" if is_training else "an evaluation by correlation"
         raise ValueError(
-            f"{path}: {what} requires pairs with scores. Received queries with lists of texts; choose another loss, or "
+            f"{path}: {what} requires pairs with scores; got queries with lists of texts; choose another loss, or "
             "pass `eval_by=retrieval` for an evaluation."
         )
     by_score = evaluation_by(options.loss, options.eval_by) == "spearman"
     if with_scores and options.where_given("label_column") is not None and not by_score:
-        raise ValueError(f"`label_column` requires a table. Received queries with lists of texts, whose `scores` give "
+        raise ValueError(f"`label_column` requires a table; got queries with lists of texts, whose `scores` give "
                          f"the margins: {path}; remove it.")  # fmt: skip
     if options.drop_empty:
-        raise ValueError(f"`drop_empty` requires a table. Received queries with lists of texts: {path}; remove it.")
+        raise ValueError(f"`drop_empty` requires a table; got queries with lists of texts: {path}; remove it.")
     read = read_ranking_file(path, True, options.dialect, with_scores)
     examples = group_texts(read, one_negative=is_training and loss.texts == (3,))
     if not len(examples):

@@ -115,8 +115,8 @@ def _of_swag(names):
         for i, ending in enumerate(endings):
             if not ending.strip():
                 raise ValueError(
-                    f"{at}: every choice must have text, and all questions of a table must have {count} choices. "
-                    f"Received {ending!r} in column 'ending{i}'; fill it in, or write the questions as .jsonl, where "
+                    f"{at}: every choice must have text, and all questions of a table must have {count} choices; "
+                    f"got {ending!r} in column 'ending{i}'; fill it in, or write the questions as .jsonl, where "
                     "the number of choices may vary."
                 )
         return context, [f"{begin} {ending}" if begin.strip() else ending for ending in endings]
@@ -133,13 +133,13 @@ def _of_lists(names):
 def _take_lists(at, values):
     context, choices = values[0], as_list(values[1])
     if TEXT.read(context) is None:
-        raise ValueError(f"{at}: 'context' must be a string. Received: {excerpt(context)}; {_OWN}.")
+        raise ValueError(f"{at}: 'context' must be a string; got {excerpt(context)}; {_OWN}.")
     if not isinstance(choices, list) or len(choices) < 2:
-        raise ValueError(f"{at}: 'choices' must be a list of at least two texts. Received: {excerpt(choices)}; {_OWN}.")
+        raise ValueError(f"{at}: 'choices' must be a list of at least two texts; got {excerpt(choices)}; {_OWN}.")
     for i, choice in enumerate(choices):
         if not isinstance(choice, str) or not choice.strip():
             raise ValueError(
-                f"{at}: every choice must have text. Received {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
+                f"{at}: every choice must have text; got {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
                 "fill it in, or remove it from the list."
             )
     return context, list(map(without_surrogates, choices))
@@ -150,7 +150,7 @@ def _label(at, value, count):
     if text.isascii() and text.isdecimal() and int(text) < count:
         return int(text)
     raise ValueError(
-        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}. Received: "
+        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}; got "
         f"{excerpt(value)}; correct this line."
     )
 
@@ -158,7 +158,7 @@ def _label(at, value, count):
 def _id(at, value):
     name = NAME.read(value)
     if name is None:
-        raise ValueError(f"{at}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line.")
+        raise ValueError(f"{at}: {NAME.must}; got 'id': {excerpt(value)}; correct this line.")
     return name
 
 

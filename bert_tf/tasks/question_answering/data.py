@@ -115,8 +115,8 @@ def _answers(question, context, is_impossible):
     if is_impossible == bool(answers):
         there = f"{len(answers)} answers and is_impossible: {str(is_impossible).lower()}"
         raise ValueError(
-            f"{at}: a question must either have an answer, or be marked with is_impossible: true. "
-            f"Received {there}; correct the question, or remove it."
+            f"{at}: a question must either have an answer, or be marked with is_impossible: true; "
+            f"got {there}; correct the question, or remove it."
         )
     return [_answer(answer, context, f"{at}, answers[{i}]") for i, answer in enumerate(answers)]
 
@@ -124,12 +124,12 @@ def _answers(question, context, is_impossible):
 def _answer(answer, context, at):
     text, start = field(answer, "text", str, at), field(answer, "answer_start", int, at)
     if not text.strip():
-        raise ValueError(f"{at}: the answer text must not be blank. Received {text!r}; correct it or the question.")
+        raise ValueError(f"{at}: the answer text must not be blank; got {text!r}; correct it or the question.")
     if start < 0 or not context.startswith(text, start):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(
-            f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0. "
-            f"Received answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
+            f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0; "
+            f"got answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
         )
     return text, start
 

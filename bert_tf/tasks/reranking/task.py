@@ -80,7 +80,7 @@ class RerankingTask(FineTuningTask):
         self.config, self.loss_name, self._loss = config, loss, LOSS_FUNCTIONS[loss]
         self.activation = activation or ("sigmoid" if loss == "binary_cross_entropy" else "identity")
         if self.activation not in SCORE_ACTIVATIONS:
-            raise ValueError(f"`activation` must be {' or '.join(SCORE_ACTIVATIONS)}. Received: {activation!r}.")
+            raise ValueError(f"`activation` must be {' or '.join(SCORE_ACTIVATIONS)}; got {activation!r}.")
         self.gradient_checkpointing, self.every_window = gradient_checkpointing, every_window
 
     @classmethod
@@ -131,7 +131,7 @@ class RerankingTask(FineTuningTask):
             return cls(model.config, options.loss, activation, **of_run)
         if options.loss != before.task.loss_name:
             raise ValueError(
-                f"`loss` must match the trained model's, {before.task.loss_name}. Received: {options.loss}; omit it."
+                f"`loss` must match the trained model's, {before.task.loss_name}; got {options.loss}; omit it."
             )
         return cls(model.config, **before.task.to_dict(), **of_run)
 

@@ -110,7 +110,7 @@ def refuse_changed_entities(examples: "TaggedExamples"):
     at, text = examples.where(changed[0][0]), examples.texts[changed[0][0]]
     named = ", ".join(map(repr, gone[:_SHOWN])) + (", ..." if len(gone) > _SHOWN else "")
     raise ValueError(
-        f"{at}: entities must begin and end where words do. Received {_shown(text, changed[0][1])}, and "
+        f"{at}: entities must begin and end where words do; got {_shown(text, changed[0][1])}, and "
         f"{format_share(len(changed), total, 'entities')} that do not"
         + (f", so that the {word_for(len(gone), 'type', 'types')} {named} would disappear" if gone else "")
         + f"; {_remedy(examples)}."

@@ -238,7 +238,7 @@ def _read_column_file(path, text_column, tag_column, encoding):
         if len(cells) != len(first) and len(cells := _in_tabs(line, cells)) != len(first):
             raise ValueError(
                 f"{line_position(path, number)}: a word's line must have {len(first)} columns, like line {of_first}, "
-                f"separated by spaces or tabs. Received {len(cells)}: {excerpt(cells)}; correct this line."
+                f"separated by spaces or tabs; got {len(cells)}: {excerpt(cells)}; correct this line."
             )
         if len(first) == _CONLL_U and indexes[0] and _NO_WORD.fullmatch(cells[0]):
             continue
@@ -303,7 +303,7 @@ def _column_indexes(at, cells, text_column, tag_column):
     indexes = [index % len(cells) for index in asked.values()]
     if len(set(indexes)) < len(indexes):
         raise ValueError(
-            f"{at}: words and tags must be in different columns. Received {excerpt(cells)}, where both are in column "
+            f"{at}: words and tags must be in different columns; got {excerpt(cells)}, where both are in column "
             f"{indexes[0]}; set `text_column` and `tag_column` to different columns, or read only words (no "
             "`tag_column`)."
         )
@@ -327,8 +327,8 @@ def _read_jsonl(path, with_tags, encoding):
             tags = _texts(line_position(path, line), "tags", value)
             if len(tags) != len(words):
                 raise ValueError(
-                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'. "
-                    f"Received {len(tags)} tags for {len(words)} tokens; correct this line."
+                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'; "
+                    f"got {len(tags)} tags for {len(words)} tokens; correct this line."
                 )
             examples.tags.append(tags)
     return examples
@@ -345,11 +345,11 @@ def _read_ids(path, count, dialect):
         name = NAME.read(value)
         if name is None:
             raise ValueError(
-                f"{line_position(path, line)}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line."
+                f"{line_position(path, line)}: {NAME.must}; got 'id': {excerpt(value)}; correct this line."
             )
         if name in first:
             raise ValueError(
-                f"{line_position(path, line)}: the ids of a file must be unique. Received {name!r}, which also occurs "
+                f"{line_position(path, line)}: the ids of a file must be unique; got {name!r}, which also occurs "
                 f"in {line_position(path, first[name])}; give one of them another id, or remove it."
             )
         first[name] = line
@@ -360,7 +360,7 @@ def _texts(at, key, value):
     value = as_list(value)
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise ValueError(
-            f"{at}: {key!r} must be a non-empty list of texts. Received: {excerpt(value)}; correct this line, or "
+            f"{at}: {key!r} must be a non-empty list of texts; got {excerpt(value)}; correct this line, or "
             "remove it."
         )
     return [_SURROGATES.sub("\ufffd", text) for text in value]
@@ -369,21 +369,21 @@ def _texts(at, key, value):
 def _check_words(examples):
     if all(words[0] == "1" and all(map(_INDEX.fullmatch, words)) for words in examples.words):
         raise ValueError(
-            f"{examples.where(0)}: words must not be indexes. Received 1, 2, ... in every sentence; set `text_column` "
+            f"{examples.where(0)}: words must not be indexes; got 1, 2, ... in every sentence; set `text_column` "
             "to the column of the words, such as 1."
         )
     for i, words in enumerate(examples.words):
         for k, word in enumerate(words):
             if not word.strip():
                 raise ValueError(
-                    f"{examples.where(i, k)}: a word must not be blank. Received {word!r} as word "
+                    f"{examples.where(i, k)}: a word must not be blank; got {word!r} as word "
                     f"{k} of the sentence; correct it, or remove it with its tag."
                 )
 
 
 def _check_scheme(tag_scheme):
     if tag_scheme not in (None, "auto", *SCHEMES):
-        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}.")
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}; got {tag_scheme!r}.")
 
 
 def _check_tags(examples, tag_scheme):
@@ -403,7 +403,7 @@ def _check_tags(examples, tag_scheme):
 
 def _contradiction(at, scheme, problem):
     return ValueError(
-        f"{at}: the tags must follow {scheme} (`tag_scheme`). Received {problem}; correct this line, or set "
+        f"{at}: the tags must follow {scheme} (`tag_scheme`); got {problem}; correct this line, or set "
         "`tag_scheme` to auto."
     )
 
@@ -411,11 +411,11 @@ def _contradiction(at, scheme, problem):
 def _check_cells(path, sentence, cells, width):
     if len(cells) != width:
         raise ValueError(
-            f"{path}: all lines must have {width} cells, like the first. "
-            f"Received {len(cells)} in sentence {sentence}: {excerpt(cells)}; add the missing cells."
+            f"{path}: all lines must have {width} cells, like the first; "
+            f"got {len(cells)} in sentence {sentence}: {excerpt(cells)}; add the missing cells."
         )
     if not (cells and all(map(str.strip, cells))) or any(map(_BREAK.search, cells)) or cells[0] == _DOCUMENT:
         raise ValueError(
-            f"{path}: a cell must not be empty, contain a space, tab or line break, or begin a line with {_DOCUMENT}. "
-            f"Received {excerpt(cells)} in sentence {sentence}; replace it, or write JSON lines instead."
+            f"{path}: a cell must not be empty, contain a space, tab or line break, or begin a line with {_DOCUMENT}; "
+            f"got {excerpt(cells)} in sentence {sentence}; replace it, or write JSON lines instead."
         )

@@ -128,8 +128,8 @@ def _label_ids(examples, labels):
         for k, tag in enumerate(tags):
             if tag not in known:
                 raise ValueError(
-                    f"{examples.where(i, k)}: the tag must be one of those in the training data: {', '.join(labels)}. "
-                    f"Received: {tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
+                    f"{examples.where(i, k)}: the tag must be one of those in the training data: {', '.join(labels)}; "
+                    f"got {tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
                 )
     return [np.array([known[tag] for tag in tags], np.int32) for tags in examples.tags]
 

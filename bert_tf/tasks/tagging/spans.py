@@ -77,7 +77,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
         at = line_position(path, line)
         text = _studio_text(at, row) if is_studio else row.get("text")
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{at}: a text must be a string that is not blank. Received: {excerpt(text)}; remove it.")
+            raise ValueError(f"{at}: a text must be a string that is not blank; got {excerpt(text)}; remove it.")
         text = _SURROGATES.sub("\ufffd", text)
         if with_entities:
             _refuse_others(at, row, "data" if is_studio else key)
@@ -111,7 +111,7 @@ def _read_objects(path, encoding) -> Iterator[tuple[int, dict]]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be a list of objects in JSON. It cannot be parsed ({error}).") from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError(f"{path} must be a list of objects in JSON. Received: {excerpt(items)}; {_FORMS}.")
+        raise ValueError(f"{path} must be a list of objects in JSON; got {excerpt(items)}; {_FORMS}.")
     yield from enumerate(items, 1)
 
 
@@ -129,7 +129,7 @@ def _are_spans(value):
 
 def _competing(at, one, other):
     return ValueError(
-        f"{at}: a line must have entities in one place. Received {one!r} and {other!r}; remove one of them."
+        f"{at}: a line must have entities in one place; got {one!r} and {other!r}; remove one of them."
     )
 
 
@@ -137,7 +137,7 @@ def _either(at, value, one, other):
     """Returns the value of the one of two keys that an entity has."""
     if one in value and other in value and value[one] != value[other]:
         raise ValueError(
-            f"{at}: {one!r} and {other!r} of an entity mean the same. Received: {excerpt(value)}; remove one of "
+            f"{at}: {one!r} and {other!r} of an entity mean the same; got {excerpt(value)}; remove one of "
             "them."
         )
     return value.get(one, value.get(other))
@@ -146,7 +146,7 @@ def _either(at, value, one, other):
 def _spans(at, row, key, text):
     values = as_list(row.get(key))
     if not isinstance(values, list):
-        raise ValueError(f"{at}: {key!r} must be a list of entities. Received: {excerpt(values)}; {_FORMS}.")
+        raise ValueError(f"{at}: {key!r} must be a list of entities; got {excerpt(values)}; {_FORMS}.")
     return [_span(at, text, value) for value in values]
 
 
@@ -158,11 +158,11 @@ def _span(at, text, value):
     elif isinstance(value, list | tuple) and len(value) == 3:
         start, end, kind = value
     else:
-        raise ValueError(f"{at}: an entity must have a start, an end and a type. Received: {excerpt(value)}; {_FORMS}.")
+        raise ValueError(f"{at}: an entity must have a start, an end and a type; got {excerpt(value)}; {_FORMS}.")
     _check_span(at, text, start, end, kind, value)
     if quoted is not None and quoted != text[start:end]:
         raise ValueError(
-            f"{at}: the text of an entity must be at its offsets, which count code points from 0. Received "
+            f"{at}: the text of an entity must be at its offsets, which count code points from 0; got "
             f"{excerpt(quoted)}, but {excerpt(text[start:end])} is at {start} to {end}; correct the offsets."
         )
     return start, end, kind
@@ -172,10 +172,10 @@ def _check_span(at, text, start, end, kind, value):
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(
             f"{at}: an entity must have whole numbers as start and end, with 0 <= start < end <= {len(text)}, the "
-            f"length of the text in code points. Received: {excerpt(value)}; correct it."
+            f"length of the text in code points; got {excerpt(value)}; correct it."
         )
     if not isinstance(kind, str) or not kind.strip():
-        raise ValueError(f"{at}: the type of an entity must be a text. Received: {excerpt(value)}; correct it.")
+        raise ValueError(f"{at}: the type of an entity must be a text; got {excerpt(value)}; correct it.")
 
 
 def _studio_text(at, row):
@@ -186,7 +186,7 @@ def _studio_text(at, row):
         if "text" in data or len(texts) == 1:
             return data.get("text", texts[0] if texts else None)
     raise ValueError(
-        f"{at}: the text of a task must be data.text, or the only text in data. Received: {excerpt(data)}; name it "
+        f"{at}: the text of a task must be data.text, or the only text in data; got {excerpt(data)}; name it "
         "text in the labeling project."
     )
 
@@ -195,12 +195,12 @@ def _studio_spans(at, row, text):
     """Returns the spans of a task's only annotation, or None if it has none or it was skipped."""
     annotations = row.get("annotations")
     if not isinstance(annotations, list) or not all(isinstance(each, dict) for each in annotations):
-        raise ValueError(f"{at}: 'annotations' must be a list of objects. Received: {excerpt(annotations)}; {_FORMS}.")
+        raise ValueError(f"{at}: 'annotations' must be a list of objects; got {excerpt(annotations)}; {_FORMS}.")
     several = [each for each in annotations if not each.get("was_cancelled")]
     several = [each for each in several if each.get("ground_truth")] or several
     if len(several) > 1:
         raise ValueError(
-            f"{at}: a task must have one annotation. Received {len(several)}; mark one of them as ground truth, or "
+            f"{at}: a task must have one annotation; got {len(several)}; mark one of them as ground truth, or "
             "remove the others."
         )
     results = [each for each in several[0].get("result", []) if each.get("type") == "labels"] if several else []
@@ -210,7 +210,7 @@ def _studio_spans(at, row, text):
 def _studio_span(at, text, value):
     labels = value.get("labels") if isinstance(value, dict) else None
     if not isinstance(labels, list) or len(labels) != 1:
-        raise ValueError(f"{at}: a region must have one label. Received: {excerpt(value)}; remove the others.")
+        raise ValueError(f"{at}: a region must have one label; got {excerpt(value)}; remove the others.")
     start, end, quoted = (value.get(name) for name in ("start", "end", "text"))
     if type(start) is not int or type(end) is not int:
         _check_span(at, text, start, end, labels[0], value)
@@ -222,7 +222,7 @@ def _studio_span(at, text, value):
             _check_span(at, text, first, last, labels[0], value)
             return first, last, labels[0]
     raise ValueError(
-        f"{at}: the text of a region must be at its offsets. Received {excerpt(quoted)}, but "
+        f"{at}: the text of a region must be at its offsets; got {excerpt(quoted)}, but "
         f"{excerpt(text[start:end])} is at {start} to {end}; correct the region."
     )
 
@@ -237,11 +237,11 @@ def _in_order(at, text, spans):
     for start, end, kind in sorted(spans):
         if before and start < before[1]:
             raise ValueError(
-                f"{at}: entities must not overlap. Received {before[2]} {excerpt(text[before[0] : before[1]])} at "
+                f"{at}: entities must not overlap; got {before[2]} {excerpt(text[before[0] : before[1]])} at "
                 f"{before[0]} to {before[1]}, and {kind} {excerpt(text[start:end])} at {start} to {end}; remove one."
             )
         if not text[start:end].strip():
-            raise ValueError(f"{at}: an entity must have a word. Received only whitespace at {start} to {end}.")
+            raise ValueError(f"{at}: an entity must have a word; got only whitespace at {start} to {end}.")
         before = start, end, kind
         entities.append(EntitySpan("_".join(kind.split()), start, end - 1))
     return entities

@@ -36,7 +36,7 @@ def check_frozen(options: TaggingOptions):
     """Raises ValueError if the weights of a frozen encoder would be random."""
     if options.features is not None and not options.init_checkpoint:
         raise ValueError(
-            "`features` requires `init_checkpoint`, because the frozen weights would otherwise be random. Received "
+            "`features` requires `init_checkpoint`, because the frozen weights would otherwise be random; got "
             f"`features={options.features}` alone."
         )
 
@@ -368,7 +368,7 @@ def _boundaries(options, trained):
     asked, known = options.word_boundaries, trained and trained.task.word_boundaries
     if known and asked not in (None, known):
         raise ValueError(
-            f"`word_boundaries` must match the trained model's, {known}. Received: {asked}; omit it, or train again."
+            f"`word_boundaries` must match the trained model's, {known}; got {asked}; omit it, or train again."
         )
     return known or asked or ("whitespace" if options.init_checkpoint and not options.do_train else None)
 

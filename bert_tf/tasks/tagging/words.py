@@ -68,7 +68,7 @@ def encode_words(
     if not 1 <= stride <= room:
         raise ValueError(
             f"`doc_stride` must be from 1 to {room}, the number of tokens that fit into a sequence of "
-            f"`max_seq_length`. Received: {stride}; with a larger one, tokens would fall between two windows."
+            f"`max_seq_length`; got {stride}; with a larger one, tokens would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)

@@ -181,12 +181,12 @@ QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
 @pytest.mark.parametrize(
     ("settings", "weights", "message"),
     [
-        ({"peft_type": "LOHA"}, None, "must describe a LoRA adapter, peft_type LORA. Received: "),
-        ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes. Received: True;"),
+        ({"peft_type": "LOHA"}, None, "must describe a LoRA adapter, peft_type LORA; got "),
+        ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes; got True;"),
         ({"rank_pattern": {"query": 4}}, None, "must not set rank_pattern"),
         ({"alora_invocation_tokens": [5]}, None, "must not set alora_invocation_tokens"),
         ({"use_qalora": True}, None, "must not set use_qalora"),
-        *(({"init_lora_weights": initial}, None, f"must have init_lora_weights true, .* Received: '{initial}'; merge")
+        *(({"init_lora_weights": initial}, None, f"must have init_lora_weights true, .* got '{initial}'; merge")
           for initial in ("pissa", "pissa_niter_4", "olora", "corda", "loftq")),
         ({"r": "2"}, None, "must be a whole number above 0"),
         ({"r": 4}, None, r"has an incomplete one for .*/kernel, but the model has \(32, 32\)\."),

@@ -50,7 +50,7 @@ def test_positions_are_repeated_behind_those_that_mean_no_token(first):
     shorter, changed = edit_model.resize_positions(arrays, config, 5)
     np.testing.assert_array_equal(shorter[POSITIONS], table[:5])
     assert changed.max_length == 5 - first and len(arrays[POSITIONS]) == 8
-    with pytest.raises(ValueError, match=f"must be above first_position, {first}. Received: {first};"):
+    with pytest.raises(ValueError, match=f"must be above first_position, {first}; got {first};"):
         edit_model.resize_positions(arrays, config, first)
 
 
@@ -108,7 +108,7 @@ def test_heads_that_were_pruned_go_with_their_layer(teacher):
 
 @pytest.mark.parametrize("layers", [[], [0, 3], [2, 1], [1, 1]])
 def test_layers_that_are_not_there(teacher, layers):
-    with pytest.raises(ValueError, match="`layers` must be ascending numbers from 0 to 2. Received: "):
+    with pytest.raises(ValueError, match="`layers` must be ascending numbers from 0 to 2; got "):
         edit_model.keep_layers(teacher[1], CONFIG, layers)
 
 
@@ -116,7 +116,7 @@ def test_shared_layers_are_refused():
     shared = tiny.config(num_hidden_layers=4, num_hidden_groups=1)
     with pytest.raises(ValueError, match="`layers` requires .* Its 4 layers share 1: set a smaller num_"):
         edit_model.keep_layers({}, shared, [0, 1])
-    with pytest.raises(ValueError, match="requires layers with their own weights. Received: .* 4 layers"):
+    with pytest.raises(ValueError, match="requires layers with their own weights; got .* 4 layers"):
         edit_model.prune_heads({}, shared, {0: [1]})
 
 
@@ -162,7 +162,7 @@ def test_configurations():
     assert config.pruned_heads == {1: (0, 3)} and [config.heads_of(n) for n in range(3)] == [4, 2, 4]
     assert type(config).from_dict(config.to_dict()) == config and config.to_dict()["pruned_heads"] == {"1": [0, 3]}
     for wrong in ([1], {"x": [1]}, {0: 1}, {0: ["y"]}):
-        with pytest.raises(ValueError, match="pruned_heads must map layers to lists of heads. Received: "):
+        with pytest.raises(ValueError, match="pruned_heads must map layers to lists of heads; got "):
             dataclasses.replace(CONFIG, pruned_heads=wrong)
 
 

@@ -72,7 +72,7 @@ def test_a_run_keeps_its_adapters(place):
         (1, "--lora_rank=2 requires --init_checkpoint: without it"),
         (2, "--lora_alpha requires --lora_rank. Add --lora_rank, or remove --lora_alpha."),
         (3, "--lora_rank and --reinit_layers cannot be combined. Remove one."),
-        (4, "--lora_targets must be distinct names from ['query', 'key', 'value', 'output']. Received: "),
+        (4, "--lora_targets must be distinct names from ['query', 'key', 'value', 'output']; got "),
     ],
 )
 def test_flags_that_contradict_each_other(place, case, message):

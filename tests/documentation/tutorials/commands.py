@@ -74,7 +74,7 @@ def blocks(text: str) -> list[Block]:
             found[-1].shown.append(Shown(content, mark))
         else:
             expected = "a block must be bash or Python, or text after it"
-            raise ValueError(f"Line {line}: {expected}. Received: {language!r}, {mark!r}.")
+            raise ValueError(f"Line {line}: {expected}; got {language!r}, {mark!r}.")
     return found
 
 
@@ -82,7 +82,7 @@ def _marks(mark, line):
     if mark is None:
         return {}
     if not (match := _MARK.fullmatch(mark)):
-        raise ValueError(f"Line {line}: a comment before commands must be one that means something. Received: {mark}.")
+        raise ValueError(f"Line {line}: a comment before commands must be one that means something; got {mark}.")
     given = {name: value for name, value in match.groupdict().items() if value}
     return {name: int(value) if name == "status" else value for name, value in given.items()}
 

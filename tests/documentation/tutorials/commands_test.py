@@ -99,9 +99,9 @@ def test_blocks(shell):
     assert fails.status == 1 and fails.line == 27
     (python,) = commands.blocks("```python\nfor name in \"$a\", 'b':\n    print(name)\n```\n\n```text\n$a\nb\n```\n")
     check_block(shell.run(python.text), python, True, 0.0)
-    with pytest.raises(ValueError, match="Line 3: a block must be bash or Python, .* Received: 'json'"):
+    with pytest.raises(ValueError, match="Line 3: a block must be bash or Python, .* got 'json'"):
         commands.blocks("\n```json\n1\n```\n")
-    with pytest.raises(ValueError, match="Line 3: a comment before commands .* Received: perhaps."):
+    with pytest.raises(ValueError, match="Line 3: a comment before commands .* got perhaps."):
         commands.blocks("<!-- perhaps -->\n```bash\nls\n```\n")
 
 

@@ -137,12 +137,12 @@ def test_flags_of_training_do_not_answer():
 
 @pytest.mark.parametrize("flag", ["--seed=3", "--output_dir=x", "--nodo_train", "--do_export"])
 def test_what_the_grid_decides_is_not_for_the_runs(flag):
-    with pytest.raises(ValueError, match=f"Flags after `--` must be .*Received: {flag}, which run_glue sets itself"):
+    with pytest.raises(ValueError, match=f"Flags after `--` must be .*got {flag}, which run_glue sets itself"):
         check_classifier_flags(["--precision=float32", flag])
 
 
 def test_words_that_are_no_flags_are_refused():
-    with pytest.raises(ValueError, match="every flag must be one word, --name=value. Received: 'float32'"):
+    with pytest.raises(ValueError, match="every flag must be one word, --name=value; got 'float32'"):
         check_classifier_flags(["--precision", "float32"])
 
 

@@ -35,7 +35,7 @@ def _settings(folder, **given):
         ({}, ["run_pretraining"], r"The first argument must be .*got run_pretraining"),
         ({}, ["run_classifier", "--trian_file=x"], "Flags of run_classifier: Unknown flag --trian_file. Did you mean"),
         ({}, ["run_classifier", "--do_eval"], r"Flags after `--` must be those .* --do_eval, which tune sets itself"),
-        ({}, ["run_classifier", "--learning_rate=1"], r"Received: --learning_rate=1, which tune sets itself"),
+        ({}, ["run_classifier", "--learning_rate=1"], r"got --learning_rate=1, which tune sets itself"),
         ({}, ["run_classifier", "train.tsv"], r"After `--`, every flag must be one word"),
         ({"search": "learning_rate=fast"}, ["run_classifier"], "run_classifier: --learning_rate must .*got fast"),
         ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of run_squad: --learning_rate must .*got -1"),

@@ -123,13 +123,13 @@ def _failing(monkeypatch, errors):
     return made
 
 
-OF_DATA = "12:00:01 It begins.\n12:00:02 Error: train.tsv:3: a row must have a label. Received none; correct it.\n"
+OF_DATA = "12:00:01 It begins.\n12:00:02 Error: train.tsv:3: a row must have a label; got none; correct it.\n"
 
 
 @pytest.mark.parametrize(
     ("errors", "stops_after", "told"),
     [
-        ([OF_DATA], 1, "as in trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
+        ([OF_DATA], 1, "as in trial 1: train.tsv:3: a row must have a label; got none; correct it"),
         (["12:00:01 Error: No room for HERE/x.\n", "12:00:09 Error: No room for HERE/x.\n"], 2,
          "as in trial 1, trial 2: No room for /x"),
         (["12:00:01 Error: one.\n", "12:00:01 Error: another.\n", "12:00:01 Error: a third.\n"], None, None),

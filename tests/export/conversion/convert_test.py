@@ -217,7 +217,7 @@ def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
     assert "were not converted" in str(convert_model(tmp_path / "st", tmp_path / "hf", "huggingface"))
     modules = tmp_path / "st" / "modules.json"
     modules.write_text(modules.read_text(encoding="utf-8").replace("1_Pooling", "../run"), encoding="utf-8")
-    with pytest.raises(ValueError, match="`path` next to it. Received the path '../run'"):
+    with pytest.raises(ValueError, match="`path` next to it; got the path '../run'"):
         convert_model(tmp_path / "st", tmp_path / "no", "sentence_transformers")
 
 

@@ -106,7 +106,7 @@ def test_accents_are_those_of_the_preset(accents, tmp_path):
                        ("special_tokens_in_strings", True)):  # fmt: skip
         changed = settings | {"config": settings["config"] | {key: value}}
         (tmp_path / "tokenizer.json").write_text(json.dumps(changed), encoding="utf-8")
-        with pytest.raises(ValueError, match=f"tokenizer.json must have {key} .* Received: {re.escape(repr(value))}"):
+        with pytest.raises(ValueError, match=f"tokenizer.json must have {key} .* got {re.escape(repr(value))}"):
             load_description([str(tmp_path)])
 
 
@@ -124,7 +124,7 @@ def test_the_file_of_a_preset_is_damaged(tmp_path):
         ('{"registered_name": "keras_hub>T5Backbone", "class_name": "T5Backbone", "config": {}}', "'T5Backbone'"),
         ('{"registered_name": "x", "class_name": "BertBackbone", "config": 5}', "'BertBackbone'"),
         ('{"registered_name": "x", "class_name": "BertBackbone", "config": {}}', "lacks vocab_size"),
-        ('{"registered_name": "x"}', "Received: None"),
+        ('{"registered_name": "x"}', "got None"),
     ],
 )
 def test_configurations_that_are_none(values, message, tmp_path):

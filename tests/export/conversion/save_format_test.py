@@ -76,7 +76,7 @@ def test_a_form_that_cannot_hold_the_result_is_refused_before_training(tmp_path)
     tiny.checkpoint(tmp_path / "init")
     tagging.write_columns(tmp_path / "tags.txt", tagging.sentences(8))
     words = [*TRAIN[:-1], "--train_file=HOME/tags.txt", "--doc_stride=8", "--output_dir=HOME/out"]
-    for form, message in (("keras_hub", "must be an encoder or a text classifier. Received a model for TokenCl"),
+    for form, message in (("keras_hub", "must be an encoder or a text classifier; got a model for TokenCl"),
                           ("onnx", "--save_format must be one or more of bert_tf, hugg")):  # fmt: skip
         (result,) = run_programs("run_tagger", [at(tmp_path, [*words, f"--save_format={form}"])])
         assert result["status"] == 1 and message in result["log"] and "Traceback" not in result["log"]

@@ -142,7 +142,7 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         _traced(fast, features)(features)
     features = _features(np.ones((1, 11), np.int32))
-    with pytest.raises(ValueError, match=r"at most max_position_embeddings = 10 tokens\. Received: 11; truncate"):
+    with pytest.raises(ValueError, match=r"at most max_position_embeddings = 10 tokens; got 11; truncate"):
         FastEncoder(_encoder(**MODERN), Floats())(features)
 
 

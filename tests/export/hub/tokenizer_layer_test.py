@@ -49,9 +49,9 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
         ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs; got 3"),
         (keras.Input((1,), dtype="string"), r"strings \[n\]. Got string of shape \(None, 1\)\. Create the input"),
         (keras.Input(()), r"Got float32 of shape \(None,\)"),
-        ("film", "Received one text, 'film'; put it in a list"),
-        ([("film", "good")], "Received tuple at position 0"),
-        ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
+        ("film", "got one text, 'film'; put it in a list"),
+        ([("film", "good")], "got tuple at position 0"),
+        ({"text": ["a"]}, r"got a dict of text; choose one of them"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(tokenizer, texts, message):

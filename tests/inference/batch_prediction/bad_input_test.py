@@ -37,8 +37,8 @@ def test_files_that_cannot_be_answered(tmp_path):
             InputTable("empty.txt", ("a", "b")),
             "`input_file` must be a .tsv, .csv, .jsonl or .parquet file if rows have several columns or lists;",
         ),
-        (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: a text must be a string. Received: .'a', 'b'."),
-        (InputTable("lists.jsonl", ("choices",), ("choices",)), r"jsonl:2: the texts must be a list of .*: \['a', 1\]"),
+        (InputTable("lists.jsonl", ("choices",)), "lists.jsonl:1: a text must be a string; got .'a', 'b'."),
+        (InputTable("lists.jsonl", ("choices",), ("choices",)), r"jsonl:2: the texts must be a list of .* got \['a', 1\]"),
         (InputTable("a.parquet.gz"), "must end in .tsv, .csv"),
     ]:
         with pytest.raises(ValueError, match=words):
@@ -71,10 +71,10 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
     here = sorted(os.listdir(home))
     for more, words in [
         ({"name": "out.txt"}, "`output_file` must end in .npz, .jsonl, .parquet or .csv.*'.*out.txt'"),
-        ({"name": ""}, "`output_file` must be a file. Received the directory"),
+        ({"name": ""}, "`output_file` must be a file; got the directory"),
         ({"num_shards": 24}, "`num_shards` must be at most 23, the number of rows; got 24."),
-        ({"maker": {"broken": True}}, "There must be a model. Received none."),
-        ({"maker": {"broken": True}, "num_workers": 2}, "There must be a model. Received none."),
+        ({"maker": {"broken": True}}, "There must be a model; got none."),
+        ({"maker": {"broken": True}, "num_workers": 2}, "There must be a model; got none."),
     ]:
         with pytest.raises(ValueError, match=words):
             run_table_job(job(home, **more))

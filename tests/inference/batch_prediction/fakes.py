@@ -31,7 +31,7 @@ class FakeMaker:
 
     def __call__(self):
         if self.broken:
-            raise ValueError("There must be a model. Received none.")
+            raise ValueError("There must be a model; got none.")
         return self._answer
 
     def _answer(self, rows):

@@ -111,7 +111,7 @@ def test_rows_without_a_text_are_counted_and_others_stand_in_for_them(tmp_path):
     with pytest.raises(ValueError, match="has no texts: all 2 rows are null. Check `text_"):
         InputTable(str(path)).summary()
     path.write_text('{"text": null}\n{"text": 5}\n')
-    with pytest.raises(ValueError, match="a.jsonl:2: a text must be a string. Received: 5 in column 'text'"):
+    with pytest.raises(ValueError, match="a.jsonl:2: a text must be a string; got 5 in column 'text'"):
         InputTable(str(path)).summary()
 
 

@@ -24,12 +24,12 @@ BAD = {
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"No file matches --eval_file=HOME/noth"),
     "records for another length": (
         ["--max_seq_length=16"],
-        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; create the records again with "
+        rf"train\.tfrecord must hold input_ids as 16 int64; got {LENGTH} int64; create the records again with "
         rf"--max_seq_length=16, or set --max_seq_length={LENGTH} here",
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
-        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; create the records again "
+        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64; got {PREDICTIONS} int64; create the records again "
         rf"with --max_predictions_per_seq=9, or set --max_predictions_per_seq={PREDICTIONS} here",
     ),
     "records of two lengths": (
@@ -64,12 +64,12 @@ BAD = {
     ),
     "another letter case": (
         ["--do_lower_case=false"],
-        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; .* true in --do_lower_c",
+        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; .*if true is correct, set it in --do_lower_c",
     ),
     "records of another program, and of another vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],
-        r"sequences of HOME/foreign\.tfrecord must begin with \[CLS\], 4 in the model's vocabulary, HOME/moved\.txt\. "
-        r"Received 2: the records were made with another vocabulary; create them again",
+        r"sequences of HOME/foreign\.tfrecord must begin with \[CLS\], 4 in the model's vocabulary, HOME/moved\.txt; "
+        r"got 2: the records were made with another vocabulary; create them again",
     ),
     "records that bring no vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "-vocab_file"],
@@ -99,28 +99,28 @@ BAD = {
     ),
     "shares that are more than all": (
         ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
-        r"--mask_token_prob and --random_token_prob must .* at most 1\. Received 0\.9 and 0\.2",
+        r"--mask_token_prob and --random_token_prob must .* at most 1; got 0\.9 and 0\.2",
     ),
     "ALBERT without sentences": (
         ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
-        r"Records for --objective=albert must have sentence labels\. Received records "
+        r"Records for --objective=albert must have sentence labels; got records "
         r"without them, such as HOME/unmasked_alone\.tfrecord; create them with create_pretraining_data and",
     ),
     "RoBERTa with sentences": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must not have sentence labels\. Received records with some, such as HOME/unmasked\.t",
+        r"--objective=roberta must not have sentence labels; got records with some, such as HOME/unmasked\.t",
     ),
     "RoBERTa with masks": (
         ["--input_file=HOME/alone.tfrecord", "--objective=roberta"],
-        r"--objective=roberta must not have masks, .*Received records that are masked already, such as HOME/alone\.tfr",
+        r"--objective=roberta must not have masks, .*got records that are masked already, such as HOME/alone\.tfr",
     ),
     "ERNIE without a list": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
-        r"--phrase_file and --masking=phrase require each other\. Received no list and --mask",
+        r"--phrase_file and --masking=phrase require each other; got no list and --mask",
     ),
     "a list in the wrong form": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
-        r"HOME/columns\.tsv:1: .* must be one phrase .*Received 'the\\tfilm', which has a tab; use a plain list",
+        r"HOME/columns\.tsv:1: .* must be one phrase .*got 'the\\tfilm', which has a tab; use a plain list",
     ),
     "training on nothing": (["-input_file"], r"No records: --do_train requires --input_file"),
     "an empty name": (["--output_dir="], r"--output_dir must not be empty\."),
@@ -142,7 +142,7 @@ BAD = {
     ),
     "more layers than anybody has": (
         ["--bert_config_file=HOME/layers.json"],
-        r"layers\.json: num_hidden_layers must be at most 10,000\. Received: 1000000000\.",
+        r"layers\.json: num_hidden_layers must be at most 10,000; got 1000000000\.",
     ),
     "a vocabulary that contradicts the configuration": (
         ["--bert_config_file=HOME/few.json"],
@@ -150,7 +150,7 @@ BAD = {
     ),
     "rows beyond the positions": (
         ["--bert_config_file=HOME/positions.json"],
-        rf"--max_seq_length must be at most 16, max_position_embeddings of the checkpoint\. Received: {LENGTH}\.",
+        rf"--max_seq_length must be at most 16, max_position_embeddings of the checkpoint; got {LENGTH}\.",
     ),
     "masked LM for a left-to-right model": (
         ["--bert_config_file=HOME/left.json"],
@@ -158,7 +158,7 @@ BAD = {
     ),
     "a generator as large as the discriminator": (
         ["--objective=electra", "--generator_size=1"],
-        r"must be smaller than the discriminator.* Received --generator_size=1\.0: 8,192 weights in its layers, and",
+        r"must be smaller than the discriminator.* got --generator_size=1\.0: 8,192 weights in its layers, and",
     ),
     "a generator without a discriminator": (
         ["--generator_size=0.5"],
@@ -192,7 +192,7 @@ BAD = {
     "ids beyond the embedding table": (
         ["--input_file=HOME/foreign.tfrecord", "--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt"],
         rf"Record \d+ of HOME/foreign\.tfrecord must have (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
-        r"Received \d+; the records were made with another vocabulary",
+        r"got \d+; the records were made with another vocabulary",
     ),
     "a file cut in the middle": (
         ["--input_file=HOME/train.tfrecord,HOME/half.tfrecord"],

@@ -40,11 +40,11 @@ BAD = {
     ),
     "another letter case": (["--teacher=HOME/cased"], r"--teacher must read texts like the student\."),
     "shorter rows": (["--teacher=HOME/short"], r"as long as the student's, 32 tokens\. HOME/short only"),
-    "an unknown loss": (["--teacher=HOME/bare", "--distillation_losses=logits"], r"Received 'logits' in logits; corr"),
-    "no weight": (["--teacher=HOME/bare", "--distillation_losses=hidden:0"], r"Received 'hidden:0' in hidden:0; corr"),
+    "an unknown loss": (["--teacher=HOME/bare", "--distillation_losses=logits"], r"got 'logits' in logits; corr"),
+    "no weight": (["--teacher=HOME/bare", "--distillation_losses=hidden:0"], r"got 'hidden:0' in hidden:0; corr"),
     "nothing of the teacher": (
         ["--teacher=HOME/bare", "--distillation_losses=masked_lm"],
-        r"--distillation_losses must include a loss on the teacher's outputs\. Received 'masked_lm'; add one of",
+        r"--distillation_losses must include a loss on the teacher's outputs; got 'masked_lm'; add one of",
     ),
     "other heads": (
         ["--teacher=HOME/bare", "--distillation_losses=attention"],
@@ -52,7 +52,7 @@ BAD = {
     ),
     "relation heads": (
         ["--teacher=HOME/bare", "--relation_heads=5"],
-        r"--relation_heads must divide the width of the student's attention, 32, and of the teacher's, 48\. Receiv",
+        r"--relation_heads must divide the width of the student's attention, 32, and of the teacher's, 48; got",
     ),
     "a temperature for nothing": (
         ["--teacher=HOME/bare", "--distillation_temperature=3"],

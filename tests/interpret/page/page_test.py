@@ -95,7 +95,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
     with pytest.raises(ValueError, match="`top_k` must be at least 1. Got 0; the default is 5"):
         visualize(bert, "a film", top_k=0)
-    with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
+    with pytest.raises(ValueError, match="`texts` must be strings; got None;"):
         visualize(bert, None)
     with pytest.raises(ValueError, match=r"`heads` must be a dict from layers to heads; got \[0, 1\]\."):
         inspect.heads_off(bert, [0, 1])
@@ -207,15 +207,15 @@ def test_a_notebook_shows_the_page_in_a_frame(bert):
     [(tag, attributes)] = _Tags(seen._repr_html_()).tags
     assert tag == "iframe" and attributes["srcdoc"] == seen.page and attributes["sandbox"] == "allow-scripts"
     assert "<title>a model: attention and attributions</title>" in seen.page
-    with pytest.raises(ValueError, match="There must be a text, or two for a pair. Received 3"):
+    with pytest.raises(ValueError, match="There must be a text, or two for a pair; got 3"):
         visualize(bert, "a", "b", "c")
 
 
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        (PageOptions(["head"]), "`views` must be some of heads, .* Received: head; choose"),
-        (PageOptions(layers=[2]), "`layers` must be numbers of layers, from 0 to 1. Received: 2; choose"),
+        (PageOptions(["head"]), "`views` must be some of heads, .* got head; choose"),
+        (PageOptions(layers=[2]), "`layers` must be numbers of layers, from 0 to 1; got 2; choose"),
         (PageOptions(["heads"], target="good"), "`target` requires the view attribution; got heads"),
         (PageOptions(target="ugly"), "`target` must be one of the model's labels, bad, good"),
     ],
@@ -250,7 +250,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
         "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has none. Use a model",
-        "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
+        "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0; got 1; choose among them",
         "--layers=first": r"--layers must be numbers separated by commas; got first",
         "film " * 31 + "film": r"at most 32 tokens, .* Text 1 of 1 has 37. Shorten it",
         "--top_k=3 --views=heads": r"--top_k requires the view masked_words",
@@ -259,7 +259,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     *refused, three, done = (
         run_cases.run_here("visualize", words) for words in [*cases, [*start, "b", "c", *end], [*start, *end]]
     )
-    assert three["status"] == 1 and "There must be a text, or two for a pair. Received 3" in three["log"]
+    assert three["status"] == 1 and "There must be a text, or two for a pair; got 3" in three["log"]
     for each, message in zip(refused, wrong.values(), strict=True):
         assert each["status"] == 1 and re.search(message, each["log"]), each["log"]
         assert each["log"].count("Error:") == 1

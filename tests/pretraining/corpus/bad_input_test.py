@@ -53,7 +53,7 @@ GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 
 # Name -> (files of the corpus, further flags, parts of the message); HOME is the folder with all files.
 BAD = {
-    "an empty corpus": ({}, (), "Input must be files, directories or glob patterns. Received"),
+    "an empty corpus": ({}, (), "Input must be files, directories or glob patterns; got"),
     "empty files": ({"a": "", "b": "\n\n"}, (), "No sentences found in 2 files"),
     "one document": (
         {"a": "wak wal .\nwam .\n"},
@@ -80,7 +80,7 @@ BAD = {
     "several files and shards": (
         {"a": GOOD},
         ("--output_file=HOME/out/a.tfrecord,HOME/out/b.tfrecord", "--num_shards=2"),
-        "--num_shards requires a single --output_file. Received 2",
+        "--num_shards requires a single --output_file; got 2",
     ),
     "a folder as output": (
         {"a": GOOD},
@@ -150,7 +150,7 @@ def test_a_full_disk_is_told_with_the_file(program, folder, workers):
 
 PHRASES = {
     "no list": ("--masking=phrase", None, "--phrase_file and --masking=phrase require each other"),
-    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received a list and --masking=ngram; remove the"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "got a list and --masking=ngram; remove the"),
     "an empty list": ("--masking=phrase", "\n", "phrases.list contains no phrases. Write"),
     "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1: each line of a --phrase_file must be one phr"),
     "other words": ("--masking=phrase", "new york\n", "phrases.list consists of tokens of the vocabulary"),

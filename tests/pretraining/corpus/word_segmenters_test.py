@@ -87,9 +87,9 @@ def _other_words(text):
 
 BAD = {
     "使用语言 lost": "must return all words of a text. The words end before '语言 lost'; correct",
-    "changed": "unchanged and in order. Received '使 用' instead of the beginning of 'changed'",
-    "text": "must return the words of a text. Received str for 'text'; return a list of str",
-    "numbers": "unchanged and in order. Received 1 instead",
+    "changed": "unchanged and in order; got '使 用' instead of the beginning of 'changed'",
+    "text": "must return the words of a text; got str for 'text'; return a list of str",
+    "numbers": "unchanged and in order; got 1 instead",
 }
 
 
@@ -100,7 +100,7 @@ def test_words_that_are_not_those_of_the_text(text):
 
 
 @pytest.mark.parametrize(("name", "message"), [
-    ("mecab", "must be jieba, pretokenized or MODULE:FUNCTION. Received: 'mecab'"),
+    ("mecab", "must be jieba, pretokenized or MODULE:FUNCTION; got 'mecab'"),
     (":words", "must be jieba, pretokenized or MODULE:FUNCTION"),
     ("no_such_module:words", "module no_such_module cannot be imported: .* add its directory to PYTHONPATH"),
     (f"{__name__}:WORDS", "has no function WORDS"),

@@ -232,7 +232,7 @@ def test_its_own_head():
 
 
 def test_an_unknown_objective_is_refused():
-    with pytest.raises(ValueError, match=r"must be one of \('nsp', 'sop', 'none'\)\. Received: 'mlm'\."):
+    with pytest.raises(ValueError, match=r"must be one of \('nsp', 'sop', 'none'\); got 'mlm'\."):
         PretrainingTask(CONFIG, "mlm")
 
 

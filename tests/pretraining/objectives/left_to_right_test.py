@@ -49,7 +49,7 @@ def test_next_tokens_of_packed_rows_and_of_rows_without_masks():
 
 
 def test_left_to_right_has_no_sentence_objective():
-    with pytest.raises(ValueError, match=r"\[CLS\], does not see the texts\. Received: 'nsp'; choose \"none\"\."):
+    with pytest.raises(ValueError, match=r"\[CLS\], does not see the texts; got 'nsp'; choose \"none\"\."):
         LeftToRightTask(dataclasses.replace(CONFIG, is_decoder=True))
 
 

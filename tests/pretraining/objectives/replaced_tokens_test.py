@@ -134,12 +134,12 @@ def test_a_generator_as_narrow_as_its_table_has_the_map_that_its_family_always_h
 
 @pytest.mark.parametrize("size", [0.0, -1.0, 1.5])
 def test_a_share_that_is_none(size):
-    with pytest.raises(ValueError, match=r"`generator_size` must be a fraction .*, above 0 and below 1\. Received: "):
+    with pytest.raises(ValueError, match=r"`generator_size` must be a fraction .*, above 0 and below 1; got "):
         make_generator_config(CONFIG, size)
 
 
 def test_a_generator_as_large_as_the_discriminator_is_refused():
-    message = r"must be smaller than the discriminator.*Received `generator_size=1.0`: 8,192 weights in its layers, and"
+    message = r"must be smaller than the discriminator.*got `generator_size=1.0`: 8,192 weights in its layers, and"
     with pytest.raises(ValueError, match=f"{message} 8,192 in"):
         make_generator_config(CONFIG, 1.0)
 

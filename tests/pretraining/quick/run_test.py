@@ -139,7 +139,7 @@ def test_other_minutes_are_refused_once_there_is_a_plan(make, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(ValueError, match="failed with status"):
         patch.setattr(support.Children, "_run_pretraining", _fails_in_training)
         make()
-    with pytest.raises(ValueError, match="`minutes` cannot be changed .* Received 20, .* planned for 10"):
+    with pytest.raises(ValueError, match="`minutes` cannot be changed .* got 20, .* planned for 10"):
         make(minutes=20)
 
 

@@ -30,7 +30,7 @@ def path(tmp_path):
         ("single_label", {"fit_temperature": True}, "`fit_temperature` requires `do_eval`"),
         ("single_label", {"label_separator": ";"}, "`label_separator` requires `problem_type=multi_label`"),
         ("single_label", {"label_columns": ["label"]}, "`label_columns` requires `problem_type=multi_label`"),
-        ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once. Received: a,a"),
+        ("multi_label", {"label_columns": ["a", "a"]}, "`label_columns` must name each column once; got a,a"),
         ("single_label", {"fit_thresholds": True, "do_eval": True}, "`fit_thresholds` requires `problem_type=multi"),
         ("multi_label", {"fit_thresholds": True}, "`fit_thresholds` requires `do_eval`"),
     ],
@@ -51,7 +51,7 @@ def test_options_that_fit_are_taken(path):
 
 def test_labels_with_another_separator_are_refused(tmp_path):
     path = tiny.write_tsv(tmp_path / "a.tsv", [("x", "film"), ("y", "film|music"), ("z", "music")])
-    words = r"a.tsv:3: labels must be separated by ','. Received 'film\|music', and 3 different cells that consist of 2"
+    words = r"a.tsv:3: labels must be separated by ','; got 'film\|music', and 3 different cells that consist of 2"
     with pytest.raises(ValueError, match=words):
         ClassificationTask.read_data(_options(train_file=path, problem_type="multi_label"), ["train"], None)
     for separator, labels in ("|", ("film", "music")), (",", ("film|music",)):
@@ -81,7 +81,7 @@ def test_a_trained_model_says_what_the_labels_are(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
     read = ClassificationTask.read_data(_options(eval_file=path), ["dev"], trained)
     assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
-    with pytest.raises(ValueError, match="`problem_type` must match the trained model's, regression. Received: mult"):
+    with pytest.raises(ValueError, match="`problem_type` must match the trained model's, regression; got mult"):
         ClassificationTask.read_data(_options(eval_file=path, problem_type="multi_label"), ["dev"], trained)
 
 
@@ -101,14 +101,14 @@ def test_windows():
 
 
 def test_windows_with_gaps_are_refused():
-    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*\. Received: 31; lower `doc_stride`"):
+    with pytest.raises(ValueError, match=r"`doc_stride` must be at most 30, .*; got 31; lower `doc_stride`"):
         classification_data.windows_of(_options(long_text="window", max_seq_length=32, doc_stride=31))
 
 
 def test_a_trained_model_keeps_its_windows():
     classification_data.check_trained(_options(), Windowing(4, 8))
     classification_data.check_trained(_options(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
-    with pytest.raises(ValueError, match="a stride of 4 and 8 windows. Received: no windows; omit them"):
+    with pytest.raises(ValueError, match="a stride of 4 and 8 windows; got no windows; omit them"):
         classification_data.check_trained(_options(long_text="truncate"), Windowing(4, 8))
 
 

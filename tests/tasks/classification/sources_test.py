@@ -16,13 +16,13 @@ def _labelled(*labels):
 @pytest.mark.parametrize(
     "task, folder, files, more, message",
     [
-        (None, "glue", {}, {}, "`data_dir` requires `task_name`. Received `data_dir=glue` alone."),
-        ("mrpc", None, {}, {}, "`task_name` requires `data_dir`. Received `task_name=mrpc` alone."),
-        ("nope", "glue", {}, {}, f"`task_name` must be one of {NAMES}. Received: 'nope'"),
-        ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`."),
-        ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be omitted for a task that is English only."),
+        (None, "glue", {}, {}, "`data_dir` requires `task_name`; got `data_dir=glue` alone."),
+        ("mrpc", None, {}, {}, "`task_name` requires `data_dir`; got `task_name=mrpc` alone."),
+        ("nope", "glue", {}, {}, f"`task_name` must be one of {NAMES}; got 'nope'"),
+        ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`; got"),
+        ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be omitted for a task that is English only; got"),
         ("xnli", "glue", {}, {"language": "xx"}, "`xnli_language` must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
-        (None, None, {}, {"language": "de"}, "`xnli_language` requires `task_name`. Received `xnli_language=de`"),
+        (None, None, {}, {"language": "de"}, "`xnli_language` requires `task_name`; got `xnli_language=de`"),
     ],
 )
 def test_sources_that_contradict_themselves(task, folder, files, more, message):
@@ -76,7 +76,7 @@ def test_all_files_of_a_kind_are_read(tmp_path):
 def test_what_has_only_questions_cannot_be_trained_on(tmp_path):
     source = make_source("ax", glue_files.diagnostic(tmp_path), {})
     with pytest.raises(
-        ValueError, match=r"^`task_name=ax` only has the splits test\. Received: train; train"
+        ValueError, match=r"^`task_name=ax` only has the splits test; got train; train"
     ):
         source.read(["train"])
     assert len(source.read(["test"])["test"]) == 6

@@ -134,7 +134,7 @@ def test_metrics_of_regression():
 
 
 def test_an_unknown_problem_is_refused():
-    with pytest.raises(ValueError, match=r"problem must be one of \['multi_label', .*\]\. Received: 'ranking'\."):
+    with pytest.raises(ValueError, match=r"problem must be one of \['multi_label', .*\]; got 'ranking'\."):
         _task("ranking")
 
 

@@ -103,7 +103,7 @@ def test_a_new_temperature_moves_the_thresholds():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"thresholds": [0.5]}, r"must be 2 numbers from 0 to below 1, one per label\. Received \[0\.5\]; fit"),
+        ({"thresholds": [0.5]}, r"must be 2 numbers from 0 to below 1, one per label; got \[0\.5\]; fit"),
         ({"thresholds": [0.5, 1.5]}, r"must be 2 numbers from 0 to below 1"),
         ({"thresholds": [0.5, 0.5], "problem": "single_label"}, "require several labels per example"),
     ],

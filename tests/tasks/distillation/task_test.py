@@ -118,7 +118,7 @@ BAD = {
     "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* HOME/base has none"),
     "nothing to teach": (["--distillation_weight=1"], r"--distillation_weight requires --teacher\. Add --teacher, or"),
     "no training": (["--teacher=HOME/teacher", "--nodo_train", "--do_eval"], r"--teacher requires --do_train"),
-    "no temperature": (["--teacher=HOME/teacher", "--distillation_temperature=0"], r"must be above 0\. Received: 0; 2"),
+    "no temperature": (["--teacher=HOME/teacher", "--distillation_temperature=0"], r"must be above 0; got 0; 2"),
     "nobody": (["--teacher=HOME/nobody"], r"Checkpoint not found: HOME/nobody; HOME contains"),
 }
 

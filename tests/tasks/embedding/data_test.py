@@ -52,29 +52,29 @@ def test_sts_b(tmp_path):
     assert read(["train", "dev"], **task, loss="cosine")["dev"].labels == [0.5]
     with pytest.raises(ValueError, match="Training on `task_name=sts-b`, whose pairs .* requires `loss=cosine`"):
         read(["train", "dev"], **task, eval_by="spearman")
-    with pytest.raises(ValueError, match="`task_name` must be a GLUE task with pair scores. Received: rte"):
+    with pytest.raises(ValueError, match="`task_name` must be a GLUE task with pair scores; got rte"):
         read(["dev"], **task | {"task_name": "rte"})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"loss": "cosine"}, r"pairs.tsv:2: the score must be a number from -1 to 1. Received: '5' in column 'label'"),
+        ({"loss": "cosine"}, r"pairs.tsv:2: the score must be a number from -1 to 1; got '5' in column 'label'"),
         ({"loss": "cosine", "label_column": "score"}, "pairs.tsv.*'score'.*check `label_column`, which holds"),
         ({"loss": "contrastive", "highest_score": 10.0}, "pairs.tsv:2: the score must be 0 or `highest_score` for "
-         "`loss=contrastive`. Received: 0.5 of it"),
-        ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`. Received 2: text_a,text_b"),
+         "`loss=contrastive`; got 0.5 of it"),
+        ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`; got 2: text_a,text_b"),
         ({"loss": "cosine", "text_column": ["a", "b", "c"]}, "must name 2 columns for `loss=cosine`"),
         ({"loss": "triplet", "temperature": 0.1},
-         "`temperature` requires `loss=in_batch_negatives` or `loss=margin_mse`. Received `temperature=0.1` with "
+         "`temperature` requires `loss=in_batch_negatives` or `loss=margin_mse`; got `temperature=0.1` with "
          "`loss=triplet`, which does not read it"),
-        ({"margin": 0.2}, "`margin` requires `loss=contrastive` or `loss=triplet`. Received `margin=0.2` with "
+        ({"margin": 0.2}, "`margin` requires `loss=contrastive` or `loss=triplet`; got `margin=0.2` with "
          "`loss=in_batch_negatives`"),
         ({"label_column": "label"}, r"`label_column` requires a loss that reads scores \(cosine, contrastive, "
-         r"margin_mse\), or `eval_by=spearman`. Received `loss=in_batch_negatives`, which does not read"),
+         r"margin_mse\), or `eval_by=spearman`; got `loss=in_batch_negatives`, which does not read"),
         ({"loss": "triplet", "highest_score": 5.0}, r"`highest_score` requires .* \(cosine, contrastive\), or"),
-        ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`. Received 1"),
-        ({"data_dir": "x"}, "Received `data_dir` alone"),
+        ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`; got 1"),
+        ({"data_dir": "x"}, "got `data_dir` alone"),
         ({"train_file": None}, "`do_train` requires texts. Pass `train_file`"),
     ],
 )  # fmt: skip
@@ -144,14 +144,14 @@ def test_margins(tmp_path, path):
     assert by_score["train"].labels == [5, 0] and by_score["dev"].labels == [1, 0]
     with pytest.raises(ValueError, match="`highest_score` cannot be combined with `loss=margin_mse`"):
         read(["train"], **columns, loss="margin_mse", highest_score=5.0)
-    with pytest.raises(ValueError, match="`label_column` requires a table. Received queries with lists .*lists.jsonl"):
+    with pytest.raises(ValueError, match="`label_column` requires a table; got queries with lists .*lists.jsonl"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
     with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; create the file with `bert-tf mine_"):
         read(["train"], train_file=str(none), loss="margin_mse")
     short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
                         ("query", "positives", "negatives", "scores"))  # fmt: skip
-    with pytest.raises(ValueError, match=r"short.jsonl:1: 'scores' must be a list of 2 numbers, .* Received: \[1.0\]"):
+    with pytest.raises(ValueError, match=r"short.jsonl:1: 'scores' must be a list of 2 numbers, .* got \[1.0\]"):
         read(["train"], train_file=str(short), loss="margin_mse")
 
 
@@ -207,8 +207,8 @@ def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_
 
 
 @pytest.mark.parametrize(("given", "message"), [
-    ({"loss": "cosine"}, "lists.jsonl: `loss=cosine` requires pairs with scores. Received queries with lists"),
-    ({"drop_empty": True}, "`drop_empty` requires a table. Received queries with lists of texts: .*lists.jsonl"),
+    ({"loss": "cosine"}, "lists.jsonl: `loss=cosine` requires pairs with scores; got queries with lists"),
+    ({"drop_empty": True}, "`drop_empty` requires a table; got queries with lists of texts: .*lists.jsonl"),
 ])  # fmt: skip
 def test_what_lists_cannot_do(given, message, tmp_path):
     path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))
@@ -256,5 +256,5 @@ def test_a_run_is_ranked_with_its_qrels(tmp_path):
     path = str(write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances")))
     with pytest.raises(ValueError, match=r"`queries_file` requires a run \(.run or .trec\) among the data files"):
         read(["dev"], **given | {"eval_file": path})
-    with pytest.raises(ValueError, match="`eval_by=ranking` requires queries with documents. Received `task_name=sts"):
+    with pytest.raises(ValueError, match="`eval_by=ranking` requires queries with documents; got `task_name=sts"):
         read(["dev"], task_name="sts-b", data_dir="x", eval_by="ranking")

@@ -72,7 +72,7 @@ def test_prompts_are_kept_and_taken_from_the_start(tmp_path):
     kept = TrainedTask(task, ("text",), 16)
     same = EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=PROMPTS), kept)
     assert EmbeddingTask.create(described(), None, same, kept).recipe == task.recipe
-    with pytest.raises(ValueError, match="`prompts` must match the trained model's, {.*}. Received: ; omit it."):
+    with pytest.raises(ValueError, match="`prompts` must match the trained model's, {.*}; got ; omit it."):
         EmbeddingTask.with_trained_defaults(options(EmbeddingOptions, prompts=""), kept)
 
 
@@ -163,7 +163,7 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     assert [(line["text_a"], line["text_b"]) for line in lines] == pairs(9)
     np.testing.assert_allclose([line["cosine"] for line in lines], (vectors[::2] * vectors[1::2]).sum(1), atol=1e-5)
     for name, value in (("loss", "cosine"), ("temperature", 9.0)):
-        with pytest.raises(ValueError, match=f"`{name}` must match the trained model's, .*Received: {value}; omit it"):
+        with pytest.raises(ValueError, match=f"`{name}` must match the trained model's, .*got {value}; omit it"):
             run(**asked | {"predict_file": None, "do_predict": False}, do_eval=True, eval_file=asked["predict_file"],
                 **{name: value})  # fmt: skip
     with pytest.raises(ValueError, match=r"`pooling` must match the trained model's, \['cls', 'mean'\]"):
@@ -196,7 +196,7 @@ def test_shorter_vectors(trained, caplog):
     assert "was not trained for embeddings of 5 dimensions (matryoshka_dims: 64,16)" in record.getMessage()
     with pytest.raises(ValueError, match="`dim` must be at most 64, the number of dimensions of the model"):
         SentenceEncoder(str(trained / "out"), dim=65)
-    with pytest.raises(ValueError, match="`dim` must be 1 or more. Received: 0"):
+    with pytest.raises(ValueError, match="`dim` must be 1 or more; got 0"):
         SentenceEncoder(str(trained / "out"), dim=0)
 
 
@@ -251,7 +251,7 @@ def test_the_width_is_known_before(pooling):
 
 def test_layers_that_the_format_cannot_say(trained):
     given = {"init_checkpoint": str(trained / "model"), "train_file": str(trained / "train.tsv"), "do_train": True}
-    with pytest.raises(ValueError, match="must pool its last layer. Received layers=embeddings"):
+    with pytest.raises(ValueError, match="must pool its last layer; got layers=embeddings"):
         run(**given, output_dir=str(trained / "no"), layers="embeddings", save_format=["sentence_transformers"],
             train_batch_size=8, max_seq_length=12)  # fmt: skip
     assert not (trained / "no").exists()

@@ -73,29 +73,29 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
                    r"columns \['context', 'text'\]; a line is \{\"context\""),
     "no label": ("a.jsonl", '{"context": "a", "choices": ["b", "c"]}\n', r"a\.jsonl:1: missing column 'label'"),
     "one choice": ("a.jsonl", GOOD + _line(choices=["b"]),
-                   r"a\.jsonl:2: 'choices' must be a list of at least two texts\. Received: \['b'\]"),
-    "no list": ("a.jsonl", _line(choices="b"), r"'choices' must be a list of at least two texts\. Received: 'b'"),
+                   r"a\.jsonl:2: 'choices' must be a list of at least two texts; got \['b'\]"),
+    "no list": ("a.jsonl", _line(choices="b"), r"'choices' must be a list of at least two texts; got 'b'"),
     "without text": ("a.jsonl", GOOD + _line(choices=["b", "c", " \u00a0"]),
-                     r"a\.jsonl:2: every choice must have text\. Received ' \\xa0' as choice 2 of \['b', 'c'"),
-    "a number": ("a.jsonl", _line(choices=["b", 3]), r"every choice must have text\. Received 3 as choice 1"),
-    "no context": ("a.jsonl", _line(context=None), r"a\.jsonl:1: a text must not be missing\. Received: None in"),
+                     r"a\.jsonl:2: every choice must have text; got ' \\xa0' as choice 2 of \['b', 'c'"),
+    "a number": ("a.jsonl", _line(choices=["b", 3]), r"every choice must have text; got 3 as choice 1"),
+    "no context": ("a.jsonl", _line(context=None), r"a\.jsonl:1: a text must not be missing; got None in"),
     "out of range": ("a.jsonl", GOOD + _line(label=2), r"a\.jsonl:2: the label must be the index of the correct "
-                     r"choice, from 0 to 1\. Received: 2; correct this line"),
-    "negative": ("a.jsonl", _line(label=-1), r"from 0 to 1\. Received: -1"),
-    "a name": ("a.jsonl", _line(label="b"), r"from 0 to 1\. Received: 'b'"),
-    "true": ("a.jsonl", _line(label=True), r"from 0 to 1\. Received: True"),
-    "ids alike": ("a.jsonl", 2 * _line(id="x"), r"a\.jsonl:2: the ids of a file must be unique\. Received 'x', which"),
-    "an id of two lines": ("a.jsonl", _line(id="x\ny"), r"a label or id must be .* Received 'id': 'x\\ny'"),
+                     r"choice, from 0 to 1; got 2; correct this line"),
+    "negative": ("a.jsonl", _line(label=-1), r"from 0 to 1; got -1"),
+    "a name": ("a.jsonl", _line(label="b"), r"from 0 to 1; got 'b'"),
+    "true": ("a.jsonl", _line(label=True), r"from 0 to 1; got True"),
+    "ids alike": ("a.jsonl", 2 * _line(id="x"), r"a\.jsonl:2: the ids of a file must be unique; got 'x', which"),
+    "an id of two lines": ("a.jsonl", _line(id="x\ny"), r"a label or id must be .* got 'id': 'x\\ny'"),
     "an id too few": ("a.jsonl", _line(id="x") + GOOD, r"a\.jsonl:2: missing column 'id' \(the name of each"),
     "no JSON": ("a.jsonl", "b\n", r"a\.jsonl:1: every line must be one JSON object"),
     "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: missing columns 'sent1' \(the context\), .*"
                       r"and 'ending1' \(choice 1\)\. Found the columns \['text', '.*; SWAG's columns are sent1, "),
     "an ending too few": ("a.csv", f"{HEADER}\nx,y,0,1,2,0\nx,y,0,1,,0\n",
-                          r"a\.csv:3: every choice must have text, and all questions of a table must have 3 choices\. "
-                          r"Received '' in column 'ending2'; fill it in, or write the questions as \.jsonl"),
+                          r"a\.csv:3: every choice must have text, and all questions of a table must have 3 choices; "
+                          r"got '' in column 'ending2'; fill it in, or write the questions as \.jsonl"),
     "a column too few": ("a.csv", f"{HEADER}\nx,y,0,1,0\n", r"a\.csv:2: a row must have at least 6 columns.*SWAG's"),
     "a column too many": ("a.csv", f"{HEADER}\nx,y,0,1,2,3,0\n", r"a\.csv:2: a row must have the 6 columns of line 1"),
-    "a label too high": ("a.csv", f"{HEADER}\nx,y,0,1,2,3\n", r"a\.csv:2: the label must be .* from 0 to 2\. Received"),
+    "a label too high": ("a.csv", f"{HEADER}\nx,y,0,1,2,3\n", r"a\.csv:2: the label must be .* from 0 to 2; got"),
     "an open quote": ("a.csv", f'{HEADER}\n"x,y,0,1,2,3\n', r"a\.csv:2: the row that begins here is not valid CSV"),
     "an unknown format": ("a.txt", "x", r"a\.txt must end in \.tsv, \.csv, \.jsonl"),
 }  # fmt: skip
@@ -118,6 +118,6 @@ def test_rows_without_a_text_are_named_together(tmp_path):
     rows = [("x", ["a", "b"]), (None, ["a", "b"]), ("y", None), ("z", ["a", None])]
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(json.dumps(dict(zip(("context", "choices"), row, strict=True))) for row in rows))
-    message = r"a\.jsonl:2: a text must not be missing\. Received: None in column .context., and 2 more .*: 3, 4;"
+    message = r"a\.jsonl:2: a text must not be missing; got None in column .context., and 2 more .*: 3, 4;"
     with pytest.raises(ValueError, match=message):
         read_choice_file(path, with_labels=False)

@@ -64,11 +64,11 @@ _BAD = {
     ),
     "no JSON": (
         _train("text"),
-        r"text\.json must be JSON in SQuAD's format\. Received 'the film', which cannot be parsed",
+        r"text\.json must be JSON in SQuAD's format; got 'the film', which cannot be parsed",
     ),
     "a missing key": (
         _train("keyless"),
-        r"keyless\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q0'\): .* in which 'answers' is a list\. Received",
+        r"keyless\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q0'\): .* in which 'answers' is a list; got",
     ),
     "no question": (_train("empty"), r"empty\.json contains no questions"),
     "a file that is not there": (_train("nowhere"), r"File not found: .*nowhere\.json .--train_file."),
@@ -83,9 +83,9 @@ _BAD = {
     ),
     "questions that fill the row": (
         _but("--max_query_length=21"),
-        r"--max_seq_length must be greater than --max_query_length \+ 3, .* Received 24 and 21; raise --max_seq",
+        r"--max_seq_length must be greater than --max_query_length \+ 3, .* got 24 and 21; raise --max_seq",
     ),
-    "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .* = 16, .* Received: 17;"),
+    "a stride over the room": (_but("--doc_stride=17"), r"--doc_stride must be from 1 to .* = 16, .* got 17;"),
     "more than the model's positions": (
         _but("--max_seq_length=33"),
         r"--max_seq_length must be at most 32, max_position_em",

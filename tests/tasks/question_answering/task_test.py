@@ -223,5 +223,5 @@ def test_no_room_for_the_context_is_refused(asked):
         ValueError, match=r"`max_seq_length` must be greater than `max_query_length` \+ 3, .* 16 and 13"
     ):
         asked(["who"], ["good"], max_query_length=13)
-    with pytest.raises(ValueError, match=r"`doc_stride` must be from 1 to .*= 8.* Received: 9; with a larger"):
+    with pytest.raises(ValueError, match=r"`doc_stride` must be from 1 to .*= 8.* got 9; with a larger"):
         asked(["who"], ["good"], doc_stride=9)

@@ -47,7 +47,7 @@ BAD = {  # case -> arguments, what the message says
     "no positive": ([*TRAIN, "--train_file=HOME/none.jsonl", OUT], "none.jsonl:1: every query must have a relevant "),
     "an unknown loss": ([*TRAIN, "--loss=triplet", OUT], "--loss"),
     "another loss": (["--init_checkpoint=HOME/whole", *ASK, "--loss=pairwise", OUT],
-                     "--loss must match the trained model's, binary_cross_entropy. Received: pairwise; omit it."),
+                     "--loss must match the trained model's, binary_cross_entropy; got pairwise; omit it."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for reranking"),
     "resumed with another loss": ([*TRAIN, "--loss=pairwise", "--output_dir=HOME/whole"], "loss"),
 }  # fmt: skip

@@ -69,19 +69,19 @@ SCORED = {"query": "a", "documents": ["x", "y"], "relevances": [1, 0]}
 BAD = [
     ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has none; "
      r"remove the line, or write the line as \{\"query\": ..., "),
-    ({**SCORED, "positives": ["b"]}, "a line must have 'documents', or .* Received 'documents' and 'positives'"),
+    ({**SCORED, "positives": ["b"]}, "a line must have 'documents', or .* got 'documents' and 'positives'"),
     ({**SCORED, "relevances": [0, -1]}, "every query must have a relevant document"),
     ({**SCORED, "documents": []}, "'relevances' must be a list of 0 whole numbers"),
-    ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*Received: \[1\]"),
+    ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*got \[1\]"),
     ({**SCORED, "relevances": [1, 0.5]}, "'relevances' must be a list of 2 whole numbers"),
     ({**SCORED, "relevances": [1, 1e300]}, r"a\.jsonl:1: 'relevances' must be .* to 16777216, .*1e\+300\];"),
-    ({**SCORED, "relevances": [1, -(2**24) - 1]}, r"a\.jsonl:1: 'relevances' must be .* Received: \[1, -16777217\]"),
-    ({**SCORED, "relevances": None}, "a text must not be missing. Received: None in column 'relevances'"),
+    ({**SCORED, "relevances": [1, -(2**24) - 1]}, r"a\.jsonl:1: 'relevances' must be .* got \[1, -16777217\]"),
+    ({**SCORED, "relevances": None}, "a text must not be missing; got None in column 'relevances'"),
     ({**SCORED, "document_ids": ["d", "d"]}, "'document_ids' must be a list of 2 different ids"),
-    ({**SCORED, "document_ids": ["d", ""]}, "Received 'document_ids': ''"),
-    ({**LISTS, "negatives": "y"}, "'negatives' must be a list of texts. Received: 'y'"),
-    ({**LISTS, "negatives": [" "]}, "every document must have text. Received ' '"),
-    ({**LISTS, "query": " "}, "'query' must be a text. Received: ' '"),
+    ({**SCORED, "document_ids": ["d", ""]}, "got 'document_ids': ''"),
+    ({**LISTS, "negatives": "y"}, "'negatives' must be a list of texts; got 'y'"),
+    ({**LISTS, "negatives": [" "]}, "every document must have text; got ' '"),
+    ({**LISTS, "query": " "}, "'query' must be a text; got ' '"),
     ({"query": "a", "positives": ["x"]}, r"missing column 'negatives'.*; write the line as \{\"query\""),
     ({"query": "a", "texts": ["x"]}, "missing columns 'documents' .* and 'relevances'"),
 ]
@@ -103,9 +103,9 @@ def test_scores_that_float32_cannot_hold_are_refused(tmp_path, score):
 
 @pytest.mark.parametrize("name, value", [("document_ids", ["d2", "d1"]), ("id", 7)])
 @pytest.mark.parametrize("given, message", [
-    ((True, True, False), r"a\.jsonl:3: .*Received a line without it after lines with it; add"),
-    ((False, False, True), r"a\.jsonl:3: .*Received a line with it after lines without it; add"),
-    ((True, None, True), r"a\.jsonl:2: .*Received a line without it after"),
+    ((True, True, False), r"a\.jsonl:3: .*got a line without it after lines with it; add"),
+    ((False, False, True), r"a\.jsonl:3: .*got a line with it after lines without it; add"),
+    ((True, None, True), r"a\.jsonl:2: .*got a line without it after"),
 ])  # fmt: skip
 def test_ids_are_in_all_lines_or_in_none(tmp_path, name, value, given, message):
     cells = {True: {name: value}, None: {name: None}, False: {}}
@@ -120,7 +120,7 @@ def test_other_bad_files(tmp_path):
     with pytest.raises(ValueError, match=r"a\.tsv:2: a row must have at least 3 columns, separated by tabs"):
         read_ranking_file(_write(tmp_path / "a.tsv", "a\tb\tc\nd\te\n"), True)
     ids = "".join(f"{n}\t{n + 1}\t{n + 2}\n" for n in range(12))
-    with pytest.raises(ValueError, match=r"ids\.tsv:1: a line must have the texts .* Received numbers, .*'0', '1'"):
+    with pytest.raises(ValueError, match=r"ids\.tsv:1: a line must have the texts .* got numbers, .*'0', '1'"):
         read_ranking_file(_write(tmp_path / "ids.tsv", ids), True)
     assert len(read_ranking_file(_write(tmp_path / "some.tsv", "1\t2\t3\n4\t5\tsix\n"), True)) == 2
     with pytest.raises(ValueError, match="contains no queries"):
@@ -160,7 +160,7 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
 
 
 @pytest.mark.parametrize("more, message", [
-    ({"qrels_file": None}, r"`qrels_file` is required for a run. Received the run .*a\.run"),
+    ({"qrels_file": None}, r"`qrels_file` is required for a run; got the run .*a\.run"),
     ({"documents_file": None}, "`documents_file` is required for a run"),
     ({"eval_file": "{folder}/triples.tsv"}, "`queries_file` requires a run \\(.run or .trec\\) among the data files"),
     ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),

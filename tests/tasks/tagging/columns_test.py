@@ -102,8 +102,8 @@ def test_comments_are_no_words(tmp_path, caplog):
     read = read_columns(write(tmp_path, "#begin document (a); part 000\n# O\n#tag B-X\n\n# O\n\n#end document\n"))
     assert read.words == [["#", "#tag"], ["#"]]
     for text, words in (
-        (GERMEVAL, "train.txt:2: words must not be indexes. Received 1, 2, ... in every sentence; set `text_column`"),
-        ("#tag\na O\n", "train.txt:1: words and tags must be in different columns. Received .'#tag'."),
+        (GERMEVAL, "train.txt:2: words must not be indexes; got 1, 2, ... in every sentence; set `text_column`"),
+        ("#tag\na O\n", "train.txt:1: words and tags must be in different columns; got .'#tag'."),
         ("# a comment\na O\n# b c\n", "train.txt:3: a word's line must have 2 columns, like line 2"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -177,26 +177,26 @@ def test_half_an_emoji_is_no_text(tmp_path):
 JSONL, NO_TAGS = "a.jsonl", {"tag_column": None}
 BAD = {
     "ragged": ("train.txt", "a b O\n\nc O\n", {}, r"train\.txt:3: a word's line must have 3 columns, like line 1, .*"
-               r"Received 2: \['c', 'O'\]; correct this line"),
+               r"got 2: \['c', 'O'\]; correct this line"),
     "ragged after a document": ("a", "-DOCSTART- O O O\n\na O\nb x O\n", {}, r"a:4: .* 2 columns, like line 3.* 3: "),
     "no such text": ("a", "\na O\n", {"text_column": 2}, r"a:2: missing column 2 \(`text_column`\)\. "
                      r"Found 2 columns, \['a', 'O'\]; choose one of 0 to 1"),
     "no such tag": ("a", "a O\n", {"tag_column": -3}, r"a:1: missing column -3 \(`tag_column`\)"),
-    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns\. Received \['a'\], where "
+    "one column": ("a", "a\nb\n", {}, r"a:1: words and tags must be in different columns; got \['a'\], where "
                    r"both are in column 0; .* `text_column` and `tag_column` to .*, or read only words"),
     "same column": ("a", "a O\n", {"text_column": 1}, r"a:1: words and tags must be in different columns"),
     "empty": ("a.txt", "", {}, r"a\.txt contains no sentences\. Check"),
     "blank": ("a.txt", "\n \t\r\n-DOCSTART- O\n\n", NO_TAGS, r"a\.txt contains no sentences"),
     "empty jsonl": (JSONL, "\n", {}, r"a\.jsonl contains no sentences"),
-    "only a space": ("a", "a O\n\u00a0 O\n", {}, r"a:2: a word must not be blank\. Received "
+    "only a space": ("a", "a O\n\u00a0 O\n", {}, r"a:2: a word must not be blank; got "
                      r"'\\xa0' as word 1"),
-    "unknown tag": ("a", "a O\nb L-PER\n", {}, r"a:2: a tag must be O, .* \(iob1, iob2\) .* \(bioes\)\. Received the "
+    "unknown tag": ("a", "a O\nb L-PER\n", {}, r"a:2: a tag must be O, .* \(iob1, iob2\) .* \(bioes\); got the "
                     r"unknown tag 'L-PER'; rename it, or check `tag_column`\.$"),
     "other column": ("a", "a NNP\n", {"tag_scheme": "iob2"}, r"a:1: .*the unknown tag 'NNP'"),
-    "no scheme": ("a", "a O\n", {"tag_scheme": "bio"}, r"`tag_scheme` must be one of auto, iob1, iob2, bioes\. "
-                  r"Received: 'bio'"),
-    "iob2": ("a", "a O\n\nb I-P\n", {"tag_scheme": "iob2"}, r"a:3: the tags must follow iob2 \(`tag_scheme`\)\. "
-             r"Received 'I-P', which must follow B-P or I-P in iob2, but begins the sentence; correct this line, or "
+    "no scheme": ("a", "a O\n", {"tag_scheme": "bio"}, r"`tag_scheme` must be one of auto, iob1, iob2, bioes; "
+                  r"got 'bio'"),
+    "iob2": ("a", "a O\n\nb I-P\n", {"tag_scheme": "iob2"}, r"a:3: the tags must follow iob2 \(`tag_scheme`\); "
+             r"got 'I-P', which must follow B-P or I-P in iob2, but begins the sentence; correct this line, or "
              r"set `tag_scheme` to auto"),
     "iob1": ("a", "a B-P\n\nb I-P\nc E-P\n", {"tag_scheme": "iob1"}, r"a:4: .* iob1 .*'E-P', a prefix that it"),
     "bioes": ("a", "a B-P\nb O\n", {"tag_scheme": "bioes"}, r"a:1: .*'B-P', which I-P or E-P must follow in bioes"),
@@ -204,20 +204,20 @@ BAD = {
                   r"a sentence\)\. Found the columns \['words'\]; write them as a list of texts"),
     "no tags": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', {}, r"a\.jsonl:2: missing "
                 r"column 'tags' \(one tag per word\)\. .*or read only words \(no `tag_column`\)"),
-    "text": (JSONL, '{"tokens": "a b"}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must be a non-empty list of texts\. "
-             r"Received: 'a b'; correct this line, or remove it"),
-    "no words": (JSONL, '{"tokens": ["a"]}\n{"tokens": []}\n', NO_TAGS, r"a\.jsonl:2: 'tokens' .*Received: \[\]"),
-    "number": (JSONL, '{"tokens": ["a", 1]}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must .*Received: \['a', 1\]"),
-    "tag numbers": (JSONL, '{"tokens": ["a"], "tags": [0]}\n', {}, r"a\.jsonl:1: 'tags' must .*Received: \[0\]"),
+    "text": (JSONL, '{"tokens": "a b"}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must be a non-empty list of texts; "
+             r"got 'a b'; correct this line, or remove it"),
+    "no words": (JSONL, '{"tokens": ["a"]}\n{"tokens": []}\n', NO_TAGS, r"a\.jsonl:2: 'tokens' .*got \[\]"),
+    "number": (JSONL, '{"tokens": ["a", 1]}\n', NO_TAGS, r"a\.jsonl:1: 'tokens' must .*got \['a', 1\]"),
+    "tag numbers": (JSONL, '{"tokens": ["a"], "tags": [0]}\n', {}, r"a\.jsonl:1: 'tags' must .*got \[0\]"),
     "lengths": (JSONL, '{"tokens": ["a", "b"], "tags": ["O"]}\n', {}, r"a\.jsonl:1: .* must have one tag for each of "
-                r"the 'tokens'\. Received 1 tags for 2 tokens; correct"),
-    "empty word": (JSONL, '{"tokens": ["a", ""]}\n', NO_TAGS, r"a\.jsonl:1: a word must .*Received '' as word 1 of"),
+                r"the 'tokens'; got 1 tags for 2 tokens; correct"),
+    "empty word": (JSONL, '{"tokens": ["a", ""]}\n', NO_TAGS, r"a\.jsonl:1: a word must .*got '' as word 1 of"),
     "space in tag": (JSONL, '{"tokens": ["a"], "tags": ["B-A B"]}\n', {}, r"a\.jsonl:1: a tag .*unknown tag 'B-A B'"),
     "tag": (JSONL, '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O", "I-P"]}\n',
             {"tag_scheme": "iob2"}, r"a\.jsonl:2: the tags must follow iob2"),
     "blank line": (JSONL, '{"tokens": ["a"]}\n\n{"tokens": ["a"]}\n', NO_TAGS, r"a\.jsonl:2: every line must be one"),
     "one id twice": (JSONL, '{"tokens": ["a"], "id": 1}\n{"tokens": ["a"], "id": "1"}\n', NO_TAGS,
-                     r"a\.jsonl:2: the ids of a file must be unique\. Received '1', which .* in .*a\.jsonl:1"),
+                     r"a\.jsonl:2: the ids of a file must be unique; got '1', which .* in .*a\.jsonl:1"),
     "null id": (JSONL, '{"tokens": ["a"], "id": null}\n', NO_TAGS, r"a\.jsonl:1: a label or id .*'id': None; correct"),
     "not packed": ("a.txt", gzip.compress(b"a O"), {}, r"a\.txt is a gzip file, not text"),
 }  # fmt: skip
@@ -226,7 +226,7 @@ BAD = {
 def test_sentences_that_are_missing_are_named_together(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"tokens": null}\n{"tokens": ["a"]}\n{"tokens": ["b", null]}\n')
-    message = r"a\.jsonl:1: a text must not be missing\. Received: None in column 'tokens', and 1 more such line: 3;"
+    message = r"a\.jsonl:1: a text must not be missing; got None in column 'tokens', and 1 more such line: 3;"
     with pytest.raises(ValueError, match=message):
         read_columns(path, tag_column=None)
 
@@ -258,8 +258,8 @@ def test_what_is_written_is_read(tmp_path):
     "sentences, message",
     [
         ([[("a", "O")], []], r"out\.txt: sentence 1 has no lines"),
-        ([[("a", "O")], [("a",)]], r"all lines must have 2 cells, like the first\. Received 1 in sentence 1"),
-        ([[("New York", "O")]], r"a cell must not be empty, .*\. Received \('New York', 'O'\) in sentence 0; replace"),
+        ([[("a", "O")], [("a",)]], r"all lines must have 2 cells, like the first; got 1 in sentence 1"),
+        ([[("New York", "O")]], r"a cell must not be empty, .*; got \('New York', 'O'\) in sentence 0; replace"),
         *([[[(word, "O")]], "a cell must not"] for word in ("", "\u00a0", "a\tb", "a\n", "a\rb", "-DOCSTART-")),
         ([[()]], "a cell must not be empty"),
     ],

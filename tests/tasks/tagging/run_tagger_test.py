@@ -70,7 +70,7 @@ BAD = {  # case -> arguments, what the message says
     "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
                   "--features requires --do_train."),
     "overlap": ([*TRAIN, "--train_file=HOME/train.txt,HOME/overlap.jsonl", OUT],
-                "overlap.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b' at 2 to 3"),
+                "overlap.jsonl:1: entities must not overlap; got X 'a b' at 0 to 3, and Y 'b' at 2 to 3"),
     "encoding": ([*TRAIN, "--encoding=latin-0", OUT], "--encoding must be an encoding that Python knows"),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for tagging."),
 }  # fmt: skip

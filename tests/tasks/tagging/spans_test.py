@@ -149,7 +149,7 @@ def test_entities_that_words_change_are_found(tmp_path):
     assert finding.is_warning and finding.places == ("line 2",)
     assert "2 of 8 entities (25%) do not begin and end where words do and cannot be predicted exactly" in finding.what
     assert "such as NUM '10' in '10mg'; the scores count them as missed" in finding.what
-    with pytest.raises(ValueError, match="a.jsonl:2: entities must begin and end where words do. Received NUM '10' in "
+    with pytest.raises(ValueError, match="a.jsonl:2: entities must begin and end where words do; got NUM '10' in "
                        "'10mg', and 2 of 8 entities .25%. that do not; correct the offsets, or "
                        "train with `word_boundaries=characters`"):  # fmt: skip
         refuse_changed_entities(examples)
@@ -172,27 +172,27 @@ def test_words_between_spaces_lose_a_type(tmp_path):
 @pytest.mark.parametrize("given, words", [
     ({"text": "a", "tags": []}, r"a.jsonl:1: the entities are missing. Found the keys \['text', 'tags'\]; a line is"),
     ({"text": " ", "entities": []}, r"a.jsonl:1: a text must be a string that is not blank"),
-    ({"text": "ab", "entities": 1}, r"'entities' must be a list of entities. Received: 1"),
-    ({"text": "ab", "entities": [[0, 1]]}, r"an entity must have a start, an end and a type. Received: \[0, 1\]"),
+    ({"text": "ab", "entities": 1}, r"'entities' must be a list of entities; got 1"),
+    ({"text": "ab", "entities": [[0, 1]]}, r"an entity must have a start, an end and a type; got \[0, 1\]"),
     ({"text": "ab", "entities": [[0, 3, "X"]]}, r"0 <= start < end <= 2, the length of the text.*\[0, 3, 'X'\]"),
     ({"text": "ab", "entities": [{"start": 0, "end": 1}]}, r"the type of an entity must be a text"),
     ({"text": "a \U0001f4a9 b", "entities": [{"start": 5, "end": 6, "type": "X"}]}, "<= 5, the length of the text"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "text": "b"}]},
-     r"the text of an entity must be at its offsets.*Received 'b', but 'a' is at 0 to 1"),
+     r"the text of an entity must be at its offsets.*got 'b', but 'a' is at 0 to 1"),
     ({"text": "a b", "entities": [], "label": [[0, 1, "X"]]},
-     r"a.jsonl:1: a line must have entities in one place. Received 'entities' and 'label'; remove one of them"),
-    ({"tokens": ["a"], "tags": ["O"], "text": "a", "spans": [{"start": 0}]}, "Received 'tags' and 'spans'"),
-    ({**studio("a b"), "label": "[(0, 1, 'X')]"}, "Received 'data' and 'label'"),
+     r"a.jsonl:1: a line must have entities in one place; got 'entities' and 'label'; remove one of them"),
+    ({"tokens": ["a"], "tags": ["O"], "text": "a", "spans": [{"start": 0}]}, "got 'tags' and 'spans'"),
+    ({**studio("a b"), "label": "[(0, 1, 'X')]"}, "got 'data' and 'label'"),
     ({"text": "a b", "entities": [{"start": 0, "start_offset": 1, "end": 1, "type": "X"}]},
-     "'start' and 'start_offset' of an entity mean the same. Received: {"),
+     "'start' and 'start_offset' of an entity mean the same; got {"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "label": "Y"}]}, "'type' and 'label' of an"),
-    ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word. Received only whitespace at 1 to 2"),
+    ({"text": "a  b", "entities": [[1, 2, "X"]]}, r"must have a word; got only whitespace at 1 to 2"),
     ({"text": "a b c", "entities": [[0, 3, "X"], [2, 5, "Y"]]},
-     r"a.jsonl:1: entities must not overlap. Received X 'a b' at 0 to 3, and Y 'b c' at 2 to 5; remove one"),
+     r"a.jsonl:1: entities must not overlap; got X 'a b' at 0 to 3, and Y 'b c' at 2 to 5; remove one"),
     ({**studio("a b", (0, 1, "X")), "annotations": studio("a")["annotations"] * 2},
-     r"must have one annotation. Received 2; mark one of them as ground truth"),
+     r"must have one annotation; got 2; mark one of them as ground truth"),
     ({**studio("a b"), "data": {"q": "a", "r": "b"}}, r"the text of a task must be data.text"),
-    (studio("a b", (0, 1, "X", "b")), r"the text of a region must be at its offsets. Received 'b', but 'a'"),
+    (studio("a b", (0, 1, "X", "b")), r"the text of a region must be at its offsets; got 'b', but 'a'"),
     (studio("a", was_cancelled=True), r"no task has an annotation that was not skipped"),
 ])  # fmt: skip
 def test_refuses_other_spans(tmp_path, given, words):
@@ -211,7 +211,7 @@ def test_refuses_a_scheme_for_spans_and_json_that_is_no_list(tmp_path):
     with pytest.raises(ValueError, match="has character spans, which have no `tag_scheme`. Remove it"):
         read_columns(write(tmp_path / "a.jsonl", FORMS["ours"]), tag_scheme="bioes")
     (tmp_path / "b.json").write_text('{"text": "a"}')
-    with pytest.raises(ValueError, match="b.json must be a list of objects in JSON. Received: {'text': 'a'}"):
+    with pytest.raises(ValueError, match="b.json must be a list of objects in JSON; got {'text': 'a'}"):
         read_columns(tmp_path / "b.json")
     (tmp_path / "c.json").write_text('[{"text"')
     with pytest.raises(ValueError, match="c.json must be a list of objects in JSON. It cannot be parsed"):

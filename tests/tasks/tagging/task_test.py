@@ -42,7 +42,7 @@ def _task(**options):
 def test_a_frozen_encoder_is_not_random():
     check_frozen(options(TaggingOptions, features="last", init_checkpoint="some"))
     check_frozen(options(TaggingOptions))
-    with pytest.raises(ValueError, match="`features` requires `init_checkpoint`.* Received `features=last` alone"):
+    with pytest.raises(ValueError, match="`features` requires `init_checkpoint`.* got `features=last` alone"):
         check_frozen(options(TaggingOptions, features="last"))
 
 
@@ -226,11 +226,11 @@ def test_where_words_end_is_decided_by_the_training_file(tmp_path):
         except ValueError as error:
             read[train.name] = str(error)
     assert read["a.jsonl"] == ("punctuation", [["the", "good"]])
-    assert "a.jsonl:1: entities must begin and end where words do. Received QUAL 'good' in 'good-film'" in read["a.txt"]
+    assert "a.jsonl:1: entities must begin and end where words do; got QUAL 'good' in 'good-film'" in read["a.txt"]
     trained = TrainedTask(_task(), ("text",), 32)  # of columns: it is scored on the file's own entities all the same
     (dev,) = TaggingTask.read_data(options(TaggingOptions, eval_file=str(spans)), ["dev"], trained).examples.values()
     assert dev.words == [["the", "good-film"]]
-    with pytest.raises(ValueError, match="`word_boundaries` must match the trained model's, whitespace. Received"):
+    with pytest.raises(ValueError, match="`word_boundaries` must match the trained model's, whitespace; got"):
         TaggingTask.read_data(options(TaggingOptions, word_boundaries="characters"), [], trained)
 
 

@@ -110,7 +110,7 @@ def test_no_text_at_all(tokenizer):
 
 
 def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
-    message = r"`doc_stride` must be from 1 to 4, .* Received: 5; with a larger one"
+    message = r"`doc_stride` must be from 1 to 4, .* got 5; with a larger one"
     with pytest.raises(ValueError, match=message):
         encode_words(tokenizer, ["the film"], 6, 5)
 
