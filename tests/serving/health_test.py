@@ -1,6 +1,7 @@
 """Probes, reflection and Prometheus's page, asked of a server; the files that turn them on."""
 
 import json
+import types
 import urllib.error
 import urllib.request
 
@@ -94,6 +95,21 @@ def test_health_follows_the_models():
     assert [ask(name) for name in ("", "s", "b")] == [Status.NOT_SERVING] * 2 + [Status.SERVICE_UNKNOWN]
     health.stop()
     assert ask("") == Status.NOT_SERVING
+
+
+def test_a_watcher_that_comes_as_the_server_stops_hears_that_it_does_not_serve():
+    """The stop may begin between its first answer and the end of its call, and ends only watchers that it knows."""
+    health, said = Health(Models(film="AVAILABLE"), ["s"]), []
+    health._refresh()
+
+    def send(response):
+        health._end.set()
+        said.append(response and response.status)
+
+    health.Watch(health_pb2.HealthCheckRequest(service="film"), types.SimpleNamespace(add_callback=lambda _: True), send)
+    assert said == [Status.SERVING, Status.NOT_SERVING, None]
+    health.stop()
+    assert len(said) == 3
 
 
 def test_http_probes(watched, waiting):

@@ -54,7 +54,8 @@ class Health(health.HealthServicer):
         self._watchers.add(watcher)
         context.add_callback(lambda: self._watchers.discard(watcher))
         super().Watch(request, context, watcher)
-        if self._end.is_set():  # it came while the server was stopping
+        if self._end.is_set():  # it came while the server was stopping, which may not have reported it yet
+            self.enter_graceful_shutdown()
             watcher(None)
 
     def _watch(self):
