@@ -106,7 +106,8 @@ def test_a_watcher_that_comes_as_the_server_stops_hears_that_it_does_not_serve()
         health._end.set()
         said.append(response and response.status)
 
-    health.Watch(health_pb2.HealthCheckRequest(service="film"), types.SimpleNamespace(add_callback=lambda _: True), send)
+    context = types.SimpleNamespace(add_callback=lambda _: True)
+    health.Watch(health_pb2.HealthCheckRequest(service="film"), context, send)
     assert said == [Status.SERVING, Status.NOT_SERVING, None]
     health.stop()
     assert len(said) == 3
