@@ -226,7 +226,7 @@ def unknown(words: Sequence[str]) -> str:
         return "\n".join([head, "", *described(group)])
     known = {_plain(text): (each.name, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
     if words[0] in _OTHER_NAMES:
-        asks = _did_you_mean(list(_OTHER_NAMES[words[0]]))
+        asks = _did_you_mean(_OTHER_NAMES[words[0]])
         return f"Error: Unknown command {words[0]!r}. {asks}`bert-tf` lists the commands."
     both = get_close_matches(_plain(" ".join(typed)), known, 9, 0.8) if typed[1:] else []
     known |= {first: (first, first) for each in COMMANDS.values() for first in each.alias.split()[:-1]}

@@ -66,7 +66,7 @@ class SearchSettings(ApproximateSettings, PromptSettings, UserSettings):
     rerank_weight: float = option(
         1.0,
         "With --rerank: weight of the reranker's scores. If below 1, cosine similarity gets the remainder; both "
-        " are standardized for each query.",
+        "are standardized for each query.",
         low=0.0, high=1.0,
     )
     reader: str | None = option(

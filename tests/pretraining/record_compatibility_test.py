@@ -67,7 +67,8 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
     ({"tokenizer": "f" * 64},
      r"the model's tokenizer, .* the special tokens \[CLS\] \[SEP\]\. \S+/b .* create the records again with `init_c"),
     ({"do_lower_case": False, "strip_accents": False},
-     r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* set it in `do_low"),
+     r"the model's do_lower_case, true\. \S+/b was made with do_lower_case false; .* if false is correct, "
+     r"set it in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. \S+/b was made with strip_accents false; .* in t"),
 ], ids=["vocabulary", "tokenizer", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):

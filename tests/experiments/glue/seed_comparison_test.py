@@ -29,7 +29,8 @@ def test_seeds_of_the_best_settings(tmp_path):
     assert cola.comparison.difference == pytest.approx(0.1) and cola.comparison.p_value == pytest.approx(0.1)
     assert rte.comparison.difference == 0 and rte.comparison.p_value == 1
     text = str(cola)
-    assert text.startswith("cola, 3 seeds against 2: +10.00, p = 0.1000 (exact; the smallest possible with this many")
+    told = "cola, 3 seeds against 2: +10.00, p = 0.1000 (exact; the smallest possible with this many seeds is"
+    assert text.startswith(told)
     assert "51.00 ± 1.00 here, 41.00 ± 1.41 there" in text and f"{ONE} here, {OTHER} there" in text
     glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[cola])
     assert "cola, 3 seeds against 2" in (here / "report.html").read_text()

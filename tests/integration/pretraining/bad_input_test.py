@@ -64,7 +64,8 @@ BAD = {
     ),
     "another letter case": (
         ["--do_lower_case=false"],
-        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; .*set it in --do_lower_c",
+        r"do_lower_case, false\. HOME/train\.tfrecord was made with do_lower_case true; create the records again or, "
+        r"if true is correct, set it in --do_lower_c",
     ),
     "records of another program, and of another vocabulary": (
         ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],

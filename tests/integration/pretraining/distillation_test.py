@@ -58,7 +58,10 @@ BAD = {
         ["--teacher=HOME/bare", "--distillation_temperature=3"],
         r"--distillation_temperature requires soft_targets among --distillation_losses; got ",
     ),
-    "a layer too high": (["--teacher=HOME/bare", "--teacher_layer=2"], r"teacher_layer must be one of .* 1 to 1; got"),
+    "a layer too high": (
+        ["--teacher=HOME/bare", "--teacher_layer=2"],
+        r"--teacher_layer must be one of .* 1 to 1; got 2\.",
+    ),
 }  # fmt: skip
 
 
