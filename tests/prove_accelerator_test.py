@@ -47,6 +47,7 @@ def _run(prove, folder, programs, budget_s=600, machine=MACHINE, revision="abc",
     return dict(zip(programs, prove.prove(steps, command, folder, machine, revision, budget_s, again), strict=True))
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_or_hangs_keeps_the_others(prove, tmp_path, capsys):
     programs = {"resume": (FAILS, 300), "memory": (HANGS, 2), "product": (PASSES, 300)}
     outcomes = _run(prove, tmp_path, programs)

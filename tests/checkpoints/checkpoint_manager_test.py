@@ -140,6 +140,7 @@ def _shrink(folder, kill_at=None):
 
 
 # Two files of data, the index, the old data.
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [pytest.param(n, marks=() if n == 2 else pytest.mark.slow) for n in range(4)])
 def test_killed_while_it_is_made_smaller_a_checkpoint_is_the_old_one_or_the_new(tmp_path, kill_at):
     store = CheckpointManager(tmp_path)

@@ -40,6 +40,7 @@ BY_HAND = {
 _LONG = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layers", [pytest.param(each, marks=pytest.mark.slow) if each in _LONG else each for each in BY_HAND]
 )

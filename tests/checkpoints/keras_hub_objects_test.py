@@ -143,6 +143,7 @@ def _check_same(found, true):
         assert np.ptp(value, axis=0).max() > 0.01, name  # the rows are told apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family, task", [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES]
 )

@@ -153,6 +153,7 @@ def test_tf1(tmp_path, with_head):
     assert (again.head.get_weights()[1].tolist() == [1, 2, 3]) if with_head else again.head is None
 
 
+@pytest.mark.slow
 def test_sentence_transformers(minilm):
     bert = bert_tf.load(minilm)
     assert (bert.config.num_hidden_layers, bert.config.hidden_size, bert.config.hidden_act) == (6, 384, "gelu")

@@ -96,6 +96,7 @@ def test_without_examples_there_are_no_ranges():
         calibration.input_ranges(_model(Encoder(tiny.config())), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layers", [{}, pytest.param({"num_hidden_layers": 2, "num_hidden_groups": 1}, marks=pytest.mark.slow)]
 )

@@ -28,6 +28,7 @@ def _example(text):
     return tf.train.Example(features=tf.train.Features(feature={"text": feature})).SerializeToString()
 
 
+@pytest.mark.slow
 def test_every_signature_that_reads_texts_is_counted(loaded):
     texts = [b"film zebra", b"film " * 100]
     inputs = {"serving_default": texts, "classify": [*map(_example, texts)]}

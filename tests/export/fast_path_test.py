@@ -139,6 +139,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [SPEED, pytest.param(MODEL_FILE, marks=pytest.mark.slow)])
 def test_with_a_damaged_file_the_saved_model_answers(version, name, caplog):
     damage, message = DAMAGE[name]
@@ -171,6 +172,7 @@ def test_only_the_lengths_that_are_faster_are_prepared_and_asked(version, monkey
     assert open_fast_path(str(version), 2) is None
 
 
+@pytest.mark.slow
 def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
     """The SavedModel would take longer; a caller who has gone is not answered."""
     model = ServedModel("film", str(version.parent), loading=Loading(Bundle()))
@@ -193,6 +195,7 @@ def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
     np.testing.assert_allclose(found["probabilities"], answers_by(version, "litert", [TEXT]), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "litert"])
 def test_a_version_is_ready_once_all_graphs_have_computed(version, engine, monkeypatch):
     """Then the first request is as quick as later ones, over REST and, with grpc.health.v1, over gRPC."""
@@ -223,6 +226,7 @@ def test_a_version_is_ready_once_all_graphs_have_computed(version, engine, monke
     registry.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads, expected", [({}, [1, 1, 2]), ({"intra": 1}, [1, 1, 1]), ({"inter": 1}, [1, 1, 2])])
 @pytest.mark.parametrize("engine", ["auto", "litert"])
 def test_litert_takes_as_many_threads_as_operations_may(version, engine, threads, expected, monkeypatch):
@@ -236,6 +240,7 @@ def test_litert_takes_as_many_threads_as_operations_may(version, engine, threads
     model.close()
 
 
+@pytest.mark.slow
 def test_golden_requests_hold_for_both(version):
     verdicts = verify(str(version))
     assert [each.signature for each in verdicts] == [

@@ -58,6 +58,7 @@ def _signatures(log):
     return getattr(log, log.WhichOneof("log_type")).request.model_spec.signature_name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["classification", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_every_signature_of_every_task_is_warmed_up_and_golden(exported, name):
     path = exported(name)

@@ -25,6 +25,7 @@ FAST = [("classification", "float32")]
 SLOW = [(name, dtype) for name in NAMES for dtype in TOLERANCES if (name, dtype) not in FAST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [*FAST, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])
 def test_it_answers_as_the_portable_export(exported, name, dtype):
     portable, form = exported(name), ExportOptions(dtype, "gpu")

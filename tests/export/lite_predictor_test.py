@@ -43,6 +43,7 @@ def numbers(value):
     return ([value], 0) if isinstance(value, float) else ([], value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLES]
 )

@@ -41,6 +41,7 @@ def answers_of_saved_model(path, columns):
     return dict(zip(outputs, found, strict=True)), model.token_counts.total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 )

@@ -28,6 +28,7 @@ TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "int8": 5e-2}
 SLOW = [(name, dtype) for name in NAMES for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [("classification", "bfloat16"), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)],
@@ -99,6 +100,7 @@ def test_a_mask_takes_no_more_memory_than_it_has_numbers(export_random):
 INT8 = [pytest.param(name, marks=() if name == "classification" else pytest.mark.slow) for name in TASKS]
 
 
+@pytest.mark.slow
 @needs_int8
 @pytest.mark.parametrize("name", INT8)
 def test_int8_answers_nearly_as_float32(exported, name):

@@ -52,6 +52,7 @@ def test_the_export_answers_as_the_script(script, signatures):
     np.testing.assert_allclose(signatures["classify"](inputs=examples)["scores"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_ids_are_windows(script, signatures):
     expected, batch = script
     assert all(spec.shape.rank == 3 for spec in signatures["ids"].structured_input_signature[1].values())

@@ -22,6 +22,7 @@ def test_makers_go_to_other_processes_and_say_what_decides(model):
     assert Embedder(model).identity != embedder.identity
 
 
+@pytest.mark.slow
 def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
     corpus, rows = tmp_path / "corpus.jsonl", [("d1", None, "a film"), ("d2", "", "it is"), ("d3", "Music", "a")]
     tiny.write_jsonl(corpus, rows, ["_id", "title", "text"])

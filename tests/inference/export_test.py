@@ -45,6 +45,7 @@ def test_the_saved_model_gives_the_programs_answers(filler, exported):
         np.testing.assert_allclose(probabilities, shares, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_no_texts_ids_and_examples(filler, exported):
     signatures = tf.saved_model.load(exported).signatures
     assert signatures["serving_default"](text=tf.constant([], tf.string))["token"].shape == (0, 3)

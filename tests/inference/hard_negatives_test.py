@@ -92,6 +92,7 @@ def test_copies_of_a_text_are_one_candidate(index, tmp_path, monkeypatch):
     assert [each.negatives for each in mine_negatives(copies, positives, mining)] == expected
 
 
+@pytest.mark.slow
 def test_a_reranker_scores_them(index, trained, tmp_path):
     reranker, mining = Reranker(trained("reranking")), MiningOptions(4, 0.001, 1, 30)
     query, positives = next(iter(POSITIVES.items()))

@@ -198,6 +198,7 @@ def test_four_threads(classify, trained):
             assert list(pool.map(predictor, [texts] * 4)) == [expected] * 4
 
 
+@pytest.mark.slow
 def test_a_file(classify, predictors, tmp_path):
     rows = [text for text, _ in tiny.texts(200, seed=2)]
     plain, table = tmp_path / "texts.txt", tmp_path / "table.jsonl"
@@ -316,6 +317,7 @@ def test_inputs_without_a_customary_order_are_named(tmp_path):
         predictor([{"left": "a", "right": ""}, {"left": "bad", "right": ""}], batch_size=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _some_slow(("classification",), [*models.TASKS, "multi_label"]))
 def test_predict_writes_the_same_for_a_trained_model_as_for_its_export(name, exported, trained, tmp_path):
     inputs = bert_tf.Predictor(exported(name)).inputs

@@ -85,6 +85,7 @@ def test_scores_are_combined_with_those_of_the_search(export, index, tmp_path):
     assert combine_scores([2, 2], [1, 3], 0.5) == [-0.5, 0.5] and reranker(["none"], [[]]) == [[]]
 
 
+@pytest.mark.slow
 def test_the_command_reranks(export, index, expected):
     words = [f"--index_dir={index.directory}", f"--rerank={export}", "--top_k=3", QUERY]
     ended = run_here("search", [*words, "--rerank_top_k=20", "--json"])
@@ -98,6 +99,7 @@ def test_the_command_reranks(export, index, expected):
     assert fewer["status"] == 1 and "got --rerank_top_k=2 and --top_k=3; raise --rerank_top_k or" in fewer["log"]
 
 
+@pytest.mark.slow
 def test_the_route_of_a_server_reranks(export, index, expected):
     words = ["--port=0", "--rest_api_port=0", f"--search_index={index.directory}", f"--search_reranker={export}"]
     server = serve_command.start_server(options_of(serve_command.SETTINGS, checks.read("serve", words)[0]))

@@ -20,6 +20,7 @@ def export(exported):
     return exported("questions")
 
 
+@pytest.mark.slow
 def test_answers_are_spans_of_the_documents_and_ordered_by_score(export):
     hits = [Hit(name, 0.5, text, {}) for name, text in DOCUMENTS.items()]
     questions = ["a film", "good music", "see"]

@@ -184,6 +184,7 @@ def test_a_directory_may_ask_for_shorter_vectors(plain, bert, tmp_path):
         assert identity_of(path, EncodeOptions()) == identity_of(path, EncodeOptions(dim=9))
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
     modes = {"pooling_mode": ["mean", "cls", "weightedmean", "max"], "include_prompt": False}
     values = bert.features(["see it : good film"], pooling=None)[0].values[4:]  # [CLS] see it [UNK]

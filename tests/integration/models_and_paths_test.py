@@ -25,6 +25,7 @@ def bert(path):
     return bert_tf.load(path)
 
 
+@pytest.mark.slow
 def test_a_path_stands_for_the_model_that_it_holds(path, bert, tmp_path):
     inspect = bert_tf.inspect
     of_path, of_model = (inspect.attention(model, TEXTS)[0].weights for model in (str(path), bert))

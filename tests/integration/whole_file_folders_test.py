@@ -82,6 +82,7 @@ def test_the_asset_of_a_unigram_tokenizer_is_its_model(tmp_path):
     assert again.tokenize(text).to_list() == tokenizer.tokenize(text).to_list()
 
 
+@pytest.mark.slow
 def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
     write_edited_model(read_model_directory(str(folder)), str(tmp_path / "surgery"))
     for form in ("sentence_transformers", "tf1"):  # the first of them writes as Transformers does, and more

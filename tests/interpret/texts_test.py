@@ -63,6 +63,7 @@ def test_neurons_give_the_weights(bert):
     np.testing.assert_allclose(row.products(0, 1, 2).sum(-1) / np.sqrt(16), scores[2], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", [("c2p", "p2c"), ("p2c",)])
 def test_scores_with_relative_positions_are_those_of_the_layer(terms, monkeypatch):
     settings = {"pos_att_type": terms, "position_buckets": 4, "position_biased_input": False}
@@ -77,6 +78,7 @@ def test_scores_with_relative_positions_are_those_of_the_layer(terms, monkeypatc
     assert all(np.abs(term[1]).max() > 1e-3 for term in row.positions.values())
 
 
+@pytest.mark.slow
 def test_scores_with_a_bias_of_relative_positions_are_those_of_the_layer():
     heads = {"num_attention_heads": 4, "pruned_heads": {0: (1,)}}
     bert = with_words(num_hidden_layers=2, **heads, relative_attention_num_buckets=4, first_position=2)

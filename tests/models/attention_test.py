@@ -28,6 +28,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.slow
 def test_harness(tmp_path):
     arguments = {
         "num_heads": 2,

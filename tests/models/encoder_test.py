@@ -205,6 +205,7 @@ def encoder():
     return encoder
 
 
+@pytest.mark.slow
 def test_the_harness_of_an_encoder(tmp_path):
     config = dataclasses.replace(CONFIG, num_hidden_layers=1)
     arguments = {"config": config.to_dict(), "gradient_checkpointing": False, "name": "bert"}

@@ -9,6 +9,7 @@ from tests.harness import check_layer
 X = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [1, 3])
 def test_harness(tmp_path, labels):
     arguments = {"num_labels": labels, "dropout": 0.2, "initializer_range": 0.05, "name": "classifier"}

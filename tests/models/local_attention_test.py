@@ -35,6 +35,7 @@ def _row(length, *more, seed=0):
     return {"input_ids": ids, "input_mask": mask, **dict(more)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [pytest.param(MODERN, marks=pytest.mark.slow), LEFT], ids=["all", "left"]
 )

@@ -18,6 +18,7 @@ X = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
 IDS = {"input_ids": np.array([[2, 5, 9, 14, 3], [2, 6, 7, 3, 0]], np.int32)}
 
 
+@pytest.mark.slow
 def test_linear(tmp_path):
     arguments = {"units": 5, "activation": "gelu_tanh", "lora": LORA, "name": "dense"}
     shapes = {"dense/kernel": (8, 5), "dense/bias": (5,), "dense/lora_A": (8, 2), "dense/lora_B": (2, 5)}

@@ -54,6 +54,7 @@ def _gradients(model, inputs, weight):
     return [numbers(g) for g in tape.gradient(loss, [v.value for v in model.trainable_variables])]
 
 
+@pytest.mark.slow
 def test_every_gradient_is_near(gradients):
     """The parts that add up thousands of rows too: biases, gammas, tables."""
     errors = {p: np.linalg.norm(a - b) / np.linalg.norm(b) for p, (a, b) in gradients.items() if "key/bias" not in p}
@@ -62,6 +63,7 @@ def test_every_gradient_is_near(gradients):
     assert {path: error for path, error in errors.items() if not error < most} == {}
 
 
+@pytest.mark.slow
 def test_the_keys_bias(gradients):
     """Its true gradient is zero; it is measured by that of the query's bias."""
     for n in range(2):

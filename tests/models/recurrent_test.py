@@ -77,6 +77,7 @@ def _run(layer, x, **mask):
     return outputs, tape.gradient(loss, [x, *variables])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [None, pytest.param(True, marks=pytest.mark.slow)])
 def test_outputs_and_gradients_are_keras_s(both, jit_compile):
     ours, keras_s = both

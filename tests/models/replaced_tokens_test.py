@@ -88,6 +88,7 @@ def test_the_discriminator_sees_what_the_generator_drew():
     np.testing.assert_allclose(outputs["replaced_logits"], model.replaced_tokens(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_both_networks_read_and_teach_one_table():
     model, batch = _model(), _batch()
     table = model.encoder.embeddings.word_embeddings

@@ -26,6 +26,7 @@ def logits_of(model, ids):
     return model.masked_lm(outputs["sequence_output"], table, places)[0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling, activation", [("max", "relu"), ("sum", "log1p_relu")])
 def test_vectors_are_pooled_in_parts(pooling, activation, inputs, monkeypatch):
     keras.utils.set_random_seed(0)

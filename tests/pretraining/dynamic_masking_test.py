@@ -75,6 +75,7 @@ def test_masks_hide_what_the_law_says_and_nothing_else(unmasked):
         )
 
 
+@pytest.mark.slow
 def test_each_epoch_has_the_same_rows_with_other_masks(unmasked):
     number = len(_take(unmasked.in_order(1), 100_000))
     rows = _take(unmasked.batches(1, 3, masks=_masker()), 2 * number)

@@ -161,6 +161,7 @@ def _made(folder):
     return folder
 
 
+@pytest.mark.slow
 def test_a_few_hundred_hostile_requests(film_path, tmp_path):
     fuzz = Fuzz({"film": film_path}, tmp_path, SEED)
     with fuzz.server() as (server, publisher):

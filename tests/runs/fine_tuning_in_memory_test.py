@@ -14,6 +14,7 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "saved"), [pytest.param(None, [6], marks=pytest.mark.slow), ("loss", [2, 4, 6])])
 def test_a_run_in_memory_leaves_neither_record_nor_report(tmp_path, monkeypatch, metric, saved):
     texts, labels = map(list, zip(*tiny.texts(8), strict=True))

@@ -229,6 +229,7 @@ class Recorder(keras.callbacks.Callback):
         self.calls.append("end")
 
 
+@pytest.mark.slow
 def test_keras_callbacks_are_called_and_stop_the_run(start):
     recorder, steps = Recorder(2), []
     run = finetune(

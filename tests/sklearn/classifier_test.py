@@ -100,6 +100,7 @@ def test_finetune_gives_the_same_model(folder, fitted, tmp_path):
         np.testing.assert_array_equal(saved.get(path), values, err_msg=path)
 
 
+@pytest.mark.slow
 def test_what_it_saves_is_what_the_program_leaves(program, fitted, tmp_path):
     fitted.save(tmp_path / "out")
     texts = tiny.write_tsv(tmp_path / "new.tsv", ROWS)
@@ -152,6 +153,7 @@ def several(folder):
     return BertClassifier(folder, **OPTIONS).fit(TEXTS, SETS)
 
 
+@pytest.mark.slow
 def test_it_learns_several_labels(several):
     probabilities, predicted = several.predict_proba(TEXTS), several.predict(TEXTS)
     assert several.classes_.tolist() == ["film", "good"] and several.multilabel_

@@ -36,6 +36,7 @@ def folder(tmp_path_factory):
     return tiny.checkpoint(tmp_path_factory.mktemp("model"))
 
 
+@pytest.mark.slow
 def test_it_gives_what_features_gives(folder):
     embedder = bert_tf.sklearn.BertEmbedder(folder, layers=[-1, 0], pooling="max", max_seq_length=8)
     vectors = embedder.fit_transform(np.array(TEXTS))

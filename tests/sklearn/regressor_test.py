@@ -28,6 +28,7 @@ def fitted(folder):
     return BertRegressor(folder, **OPTIONS).fit(Series(TEXTS, range(48)[::-1]), Series(VALUES, range(48)[::-1]))
 
 
+@pytest.mark.slow
 def test_it_learns(fitted, tmp_path):
     predicted = fitted.predict(TEXTS)
     assert fitted.score(TEXTS, VALUES) > 0.5 and predicted.dtype == np.float64 and predicted.shape == (48,)

@@ -29,6 +29,7 @@ def fitted(folder):
     return BertTagger(folder, label_smoothing=0.1, **OPTIONS).fit(WORDS, TAGS)
 
 
+@pytest.mark.slow
 def test_it_learns(fitted):
     assert fitted.predict(WORDS) == TAGS and fitted.score(TEXTS, TAGS) == 1
     assert fitted.predict(Series(TEXTS[:2], [5, 3])) == fitted.predict(np.array(TEXTS[:2])) == TAGS[:2]
@@ -37,6 +38,7 @@ def test_it_learns(fitted):
     assert "Named entity recognition" in fitted.report(TEXTS, TAGS)
 
 
+@pytest.mark.slow
 def test_the_score_is_the_f1_of_entities(fitted):
     wrong = [["O"] * len(tags) if n < 24 else tags for n, tags in enumerate(TAGS)]
     assert fitted.score(TEXTS, wrong) == pytest.approx(2 * 24 / (48 + 24))

@@ -36,6 +36,7 @@ def _answers(task, model, rows):
     return np.stack([*outputs.values()], -1) if isinstance(outputs, dict) else np.asarray(outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
     model = task.build_model()

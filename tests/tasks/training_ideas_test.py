@@ -80,6 +80,7 @@ def numeric_slopes(loss_of, tensor, places, width=1e-2):
     return slopes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["standard", "r_drop", "multi_sample"])
 def test_without_dropout_the_loss_and_its_gradients_are_the_tasks_own(ideas, name):
     step, batch, normalizers = make_step(0.0)
@@ -93,6 +94,7 @@ def test_without_dropout_the_loss_and_its_gradients_are_the_tasks_own(ideas, nam
         np.testing.assert_allclose(found, tf.convert_to_tensor(wanted), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_r_drop_adds_the_divergence_of_two_passes(ideas):
     step, batch, normalizers = make_step(0.3)
     loss, gradients = ideas.r_drop(step, batch, normalizers, SEED)

@@ -109,6 +109,7 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
     assert seen >= added.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wordpiece", "wordpiece_cased", "byte_bpe_with_space", "unigram"])
 def test_a_text_is_read_the_same_in_a_batch(name):
     """Marks with which a text begins, and which are taken out, change nothing of the text before it."""

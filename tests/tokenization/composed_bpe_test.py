@@ -37,6 +37,7 @@ def _check(tokenizer, folder):
     assert tokenizer([a], [b], max_seq_length=len(pair))["input_ids"].numpy().tolist() == [pair]
 
 
+@pytest.mark.slow
 def test_ids_and_offsets_are_those_of_the_rust_tokenizer(tokenizer):
     _check(tokenizer, FOLDER)
 

@@ -150,6 +150,7 @@ def test_real_texts(tokenizer, shared_data):
     assert _differences(tokenizer, xnli_texts(shared_data)[::5]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_added_tokens(name):
     rng = random.Random(name)
@@ -264,6 +265,7 @@ def test_what_is_no_text_or_has_no_room(call, message):
 # === Where its tables come from, and what it needs ===
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARAMS)
 def test_saved_tables_are_enough(name, tmp_path):
     tokenizer = make(name)

@@ -380,6 +380,7 @@ def test_a_space_at_the_end_is_a_token_where_the_file_says_so(name, inside, at_t
 SPACES = json.loads((WHOLE.parent / "spaces.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", SPACES["ids"])
 def test_white_space_where_metaspace_alone_splits(which, folder):
     """As Transformers 4.57 converts ALBERT and XLM-RoBERTa; goldens/rust_spaces.py asked tokenizers 0.22.2."""

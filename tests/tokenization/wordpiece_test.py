@@ -41,6 +41,7 @@ def test_tricky_strings(pair):
     assert differences(pair, material.TRICKY) == []
 
 
+@pytest.mark.slow
 def test_every_assigned_code_point(pair):
     assert differences(pair, material.assigned()) == []
 

@@ -41,6 +41,7 @@ def _batch():
 SHALLOW = tiny.shallow(EmbeddingTask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parts"), [(SHALLOW, 2), pytest.param(EmbeddingTask, 8, marks=pytest.mark.slow)])
 def test_a_step_is_that_of_the_whole_batch(kind, parts):
     whole, cached = _make(kind), _make(kind, accumulation=parts)

@@ -68,6 +68,7 @@ def test_a_start_says_what_is_read(tmp_path):
     assert "Training data" in page and "6,920 examples" in page and "train.tsv" in page
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_every_step_once(tmp_path):
     _train(tmp_path, 1, 7, 3.0, seed=1)
     with open(tmp_path / "history.jsonl", "a") as file:

@@ -236,6 +236,7 @@ def test_a_run_has_one_line_a_step(unbroken):
     assert kinds == trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment, at",
     [

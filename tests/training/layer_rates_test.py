@@ -205,6 +205,7 @@ def init(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_top_layers_and_the_pooler_start_anew_and_the_others_do_not(tmp_path, init, layers, caplog):
     run = _run(tmp_path, steps=1, num_warmup_steps=1, reinit_layers=layers, init_checkpoint=os.fspath(init))

@@ -44,6 +44,7 @@ def ended(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -119,6 +120,7 @@ def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
         _fit(_run(tmp_path / "small", steps=9))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
     _fit(_run(tmp_path, steps=1), WHOLE)
     tensors = saved(tmp_path, 1)

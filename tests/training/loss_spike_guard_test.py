@@ -119,6 +119,7 @@ def test_what_of_a_step_is_not_finite(loss, squares, can_mend, broken):
     assert int(first_broken(tf.constant(loss), squares, norm, tf.constant(can_mend))) == broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulation", [1, 2])
 @pytest.mark.parametrize("use_xla", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_says_what_of_its_numbers_is_not_finite(accumulation, use_xla):

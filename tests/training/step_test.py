@@ -198,6 +198,7 @@ def test_dropout_is_a_function_of_seed_and_step():
     assert losses[0][0] != losses[0][1]  # the rate was 0: only the masks changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_xla", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_float16_skips_an_overflow_halves_the_scale_and_goes_on(use_xla):
     keras.config.set_dtype_policy("mixed_float16")

@@ -35,6 +35,7 @@ def test_first_use_on_a_model_of_distilberts_shape(place, monkeypatch):
     assert len(scores) == 5 and all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.slow
 def test_context_draws_its_plot(place, monkeypatch):
     monkeypatch.setenv("TUTORIAL_MODEL", str(tiny.checkpoint(place / "model")))
     printed, names = pages.run(PAGES["context"])

@@ -67,6 +67,7 @@ def test_fifty_labels_are_drawn_and_the_most_frequent_confusions_listed():
     assert len(page.tables[RATES][0]) == 51 and len(page.tables["Labels with the lowest F1"][0]) == 11
 
 
+@pytest.mark.slow
 def test_of_very_many_labels_the_most_mixed_up_are_drawn():
     assert "the 60 of 150 labels that are confused most often" in Sections(_many(150)).html
 

@@ -95,6 +95,7 @@ def test_a_setting_is_given_up_only_when_that_is_said(source, tmp_path):
     assert 0 < proof.differences["sequence_output"] < 0.01
 
 
+@pytest.mark.slow
 def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
     convert_model(source, tmp_path / "weights", "bert_tf")
     convert_model(source, tmp_path / "all", "bert_tf", with_optimizer=True)
@@ -145,6 +146,7 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
         convert_model(tmp_path / "run", tmp_path / "no", "huggingface")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "problem", "squash"),
     [

@@ -97,6 +97,7 @@ def test_a_model_around_a_frozen_layer_does_not_train_it(folder):
         _train_a_step(model, layer, moves=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trainable", [False, True])
 def test_a_copy_is_frozen_as_its_model_was(folder, tmp_path, trainable):
     model = _model(HubLayer(folder, trainable=trainable, name="hub"))
@@ -132,6 +133,7 @@ def test_regularization_losses_count_while_it_is_trained(folder):
     assert frozen.losses == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fresh", [pytest.param(True, marks=pytest.mark.slow), False], ids=["elsewhere", "in the same process"]
 )

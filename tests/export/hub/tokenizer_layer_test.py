@@ -67,6 +67,7 @@ def _make(kind):
     return Tokenizer([*tiny.VOCAB, "\u00e9t\u00e9"], strip_accents=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["byte_bpe", "unigram_in_front", "accents"])
 def test_every_tokenizer_is_the_same_again(kind, tmp_path, monkeypatch):
     layer = TokenizerLayer(_make(kind), 12)

@@ -258,6 +258,7 @@ run_table_job(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_twice_answers_each_part_once(home):
     for done in (2, 1):
         ended = subprocess.run([sys.executable, "-c", _KILLED, home, str(done)], cwd=ROOT, check=False)

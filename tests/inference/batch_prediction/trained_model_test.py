@@ -85,6 +85,7 @@ def test_a_model_is_loaded_once_for_its_makers(trained, monkeypatch):
     assert first.load() is again.load()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_after_its_parts(trained, predict, monkeypatch, caplog):
     caplog.set_level("INFO", "absl")
     whole = predict(find_trained_model(trained("classification")), "a")

@@ -271,6 +271,7 @@ def said(tmp_path_factory):
     return home, results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_one_clear_message(said, name):
     (home, results), (_, message) = said, BAD[name]

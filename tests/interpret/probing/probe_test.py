@@ -112,6 +112,7 @@ def test_heads_are_measured_as_they_look(bert, monkeypatch):
     np.testing.assert_allclose(found["distance"][2:], [2 / 3, 8 / 9], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_probe_writes_results_and_pages(tmp_path):
     tiny.checkpoint(tmp_path / "model")
     _columns(tmp_path / "pos.txt")

@@ -23,6 +23,7 @@ beam = pytest.importorskip(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, phrases", [pytest.param("a.tfrecord", False, marks=pytest.mark.slow), ("a.tfrecord.gz", True)]
 )

@@ -177,6 +177,7 @@ def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment", [m if m in _FAST else pytest.param(m, marks=pytest.mark.slow) for m in INTERRUPTED]
 )

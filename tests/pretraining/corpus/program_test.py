@@ -32,6 +32,7 @@ def test_flags_without_effect_are_told(program, corpus, tmp_path):
     assert f"another run are in the same directory, such as {tmp_path}/a-00001-of-00004.tfrecord." in done["log"]
 
 
+@pytest.mark.slow
 def test_phrases_that_never_occur_are_told(program, corpus, tmp_path):
     (tmp_path / "phrases").write_text("wbk wbl wbm\nnew york\n", encoding="utf-8")
     (tmp_path / "a.txt").write_text("wak wal .\n\nwam wan .\n", encoding="utf-8")

@@ -108,6 +108,7 @@ def test_nothing_was_made(kind):
     assert "<svg" not in make_report_page(nothing, options, PIECES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_rows(kind):
     statistics, options = _made(**kind)

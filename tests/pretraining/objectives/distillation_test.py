@@ -62,6 +62,7 @@ def test_losses(taught):
     assert scores["loss"] == pytest.approx(total, rel=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_gradients(taught):
     task, model, expected = taught
     batch = {name: tf.constant(expected[name]) for name in FEATURES}

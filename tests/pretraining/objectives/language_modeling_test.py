@@ -151,6 +151,7 @@ def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
     assert losses[0] + losses[1] == pytest.approx(losses[2], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [{}, {"sentence_objective": "none"}])
 def test_packed_rows_have_the_sums_of_their_examples(arguments):
     batch = _batch(batch_size=9, seq_length=12, seed=3)
@@ -210,6 +211,7 @@ def test_a_tiny_model_learns(arguments):
     assert losses[-1] < 0.4 * losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_step_gives_the_parts_of_a_loss_that_is_their_sum_by_weights(accumulation):
     task = tiny.shallow(PretrainingTask)(CONFIG)

@@ -150,6 +150,7 @@ def test_one_vector_wherever_it_is_asked(trained):
     np.testing.assert_allclose(served["embedding"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     tiny.write_tsv(tmp_path / "scored.tsv", [(*pair, str(n % 2)) for n, pair in enumerate(pairs(9))],
                    "text_a\ttext_b\tlabel")  # fmt: skip
@@ -172,6 +173,7 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
         run(**asked, matryoshka_dims=["8"])
 
 
+@pytest.mark.slow
 def test_it_is_kept_as_it_is(trained):
     config = bert_tf.EncoderConfig.load(trained / "out")
     kept = read_task(str(trained / "out"), config)
@@ -185,6 +187,7 @@ def _our_warnings(caplog):
     return [record for record in caplog.records if record.name == "absl" and record.levelname == "WARNING"]
 
 
+@pytest.mark.slow
 def test_shorter_vectors(trained, caplog):
     whole = SentenceEncoder(str(trained / "out"))(TEXTS)
     for dim in (16, 5):
@@ -249,6 +252,7 @@ def test_the_width_is_known_before(pooling):
     assert layer.compute_output_spec(outputs, inputs["input_mask"]).shape[1] == layer(outputs, tf.ones([2, 3])).shape[1]
 
 
+@pytest.mark.slow
 def test_layers_that_the_format_cannot_say(trained):
     given = {"init_checkpoint": str(trained / "model"), "train_file": str(trained / "train.tsv"), "do_train": True}
     with pytest.raises(ValueError, match="must pool its last layer; got layers=embeddings"):
@@ -257,12 +261,14 @@ def test_layers_that_the_format_cannot_say(trained):
     assert not (trained / "no").exists()
 
 
+@pytest.mark.slow
 def test_there_is_something_to_train(trained):
     with pytest.raises(ValueError, match="`freeze_layers=all` requires a head to train"):
         run(init_checkpoint=str(trained / "model"), train_file=str(trained / "train.tsv"), do_train=True,
             output_dir=str(trained / "no"), max_seq_length=12, freeze_layers="all")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_folders_that_cannot_be_trained(trained, tmp_path):
     write(tmp_path, (*PLAIN, ("Dense", "2_Dense")), **{"2_Dense__config": {"out_features": 3}})
     for file in (trained / "model").iterdir():

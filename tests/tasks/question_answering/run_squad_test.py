@@ -179,6 +179,7 @@ def test_the_page_of_squad_1_says_nothing_of_questions_without_answers(home, mor
     assert not (home / "one" / "eval_predictions.tsv").exists()
 
 
+@pytest.mark.slow
 def test_the_table_has_the_scores_with_the_threshold_that_is_kept(home, results):
     _, rows = table_of(home / "whole")
     mean = 100 * sum(float(row[5]) for row in rows) / 41
@@ -191,6 +192,7 @@ def test_a_finished_run_started_again_makes_no_step(more):
     assert "Continuing this run from step 90: " in log and "  loss " not in log
 
 
+@pytest.mark.slow
 def test_squad_2_finds_a_threshold_and_keeps_it(home, results):
     scores, task = scores_of(home / "whole"), _json(home / "whole" / "task.json")
     assert {"eval_HasAns_f1", "eval_NoAns_exact", "eval_best_exact", "eval_total"} < set(scores)
@@ -208,6 +210,7 @@ def _with_answers(home):
     return texts, odds
 
 
+@pytest.mark.slow
 def test_the_kept_threshold_is_used(home, results):
     texts, odds = _with_answers(home)
     kept = _json(home / "whole" / "task.json")["null_score_diff_threshold"]
@@ -223,6 +226,7 @@ def test_without_negatives_every_question_has_an_answer(home, more):
     assert not (home / "always" / "null_odds.json").exists()
 
 
+@pytest.mark.slow
 def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, results):
     message = "eval_results.txt holds the metrics of dev2.json: those of other2.json are written to eval_results_other2"
     assert f"{message}.txt." in results["another file"]["log"]
@@ -253,6 +257,7 @@ def test_the_export_of_a_model_without_a_threshold_gives_the_scripts_answers(hom
     _check_served(home, "one")
 
 
+@pytest.mark.slow
 def test_the_export_gives_the_scripts_answers(home, results):
     _check_served(home, "whole")
 

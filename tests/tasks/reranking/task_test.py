@@ -231,6 +231,7 @@ def _expected_loss(name, scores, relevances):
     return -(target * (scores - np.log(np.exp(scores).sum()))).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANKING_LOSSES)
 def test_losses_and_metrics_ignore_padding(tokenizer, model, tmp_path, name):
     given, task = support.queries(7, seed=1), RerankingTask(tiny.config(), name)
