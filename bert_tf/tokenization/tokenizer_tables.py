@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bert_tf.models import config_files, family_registry
 from bert_tf.models.family_spec import Family, InputTemplate
-from bert_tf.tokenization import file_precedence, tokenizer_json, tokenizer_json_writer
+from bert_tf.tokenization import decoding, file_precedence, tokenizer_json, tokenizer_json_writer
 from bert_tf.tokenization.added_token_files import read_listed_tokens
 from bert_tf.tokenization.added_tokens import AddedToken, names_with_added, order_added_tokens, write_added_tokens
 from bert_tf.tokenization.special_token_files import with_special_tokens
@@ -220,6 +220,38 @@ class TokenizerTables:
     def _token_texts(self) -> list[str]:
         """Returns the text of each token, as in `find_token_edges`."""
         return self.written_tokens
+
+    def decode(self, ids: Any, skip_special_tokens: bool = True) -> str | list[str]:
+        """Converts token ids [n] into a text, or rows of ids [rows, n] into a list of texts.
+
+            tokenizer.decode(tokenizer(["A warm film."])["input_ids"])         ["a warm film."] if it is uncased
+
+        What the tokenizer changes, such as letter case, and what it does not know stay lost. The result is that of the
+        decoder in `tokenizer.json`, as Hugging Face's tokenizers apply it.
+
+        Args:
+            ids: a list, NumPy array, tensor or ragged tensor of integers.
+            skip_special_tokens: whether to leave out `reserved_tokens`, such as [CLS] and padding.
+
+        Raises:
+            ValueError: an id is not one of the vocabulary.
+        """
+        rows, several = decoding.id_rows(ids, self.vocab_size)
+        skipped = self._reserved_ids if skip_special_tokens else ()
+        texts = [self._join([number for number in row if number not in skipped]) for row in rows]
+        return texts if several else texts[0]
+
+    @functools.cached_property
+    def _reserved_ids(self):
+        return frozenset(map(self.id_of, self.reserved_tokens))
+
+    @functools.cached_property
+    def _texts(self):
+        return self._token_texts()
+
+    def _join(self, ids):
+        """Returns the text of a row of ids."""
+        return decoding.join_bytes([self._texts[number] for number in ids])
 
     @property
     def reserved_tokens(self) -> set[str]:

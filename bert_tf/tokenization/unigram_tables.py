@@ -253,6 +253,10 @@ class UnigramTables(TokenizerTables):
         named = {name: getattr(self, name) for name in names}
         return self._with_added(named | {"tokenizer_class": self._tokenizer_class} | self._more)
 
+    def _join(self, ids):
+        text = super()._join(ids)
+        return text[1:] if ids and self._texts[ids[0]].startswith(" ") else text  # which every text is given
+
     def _write_vocabulary(self, directory):
         with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self.model.data)

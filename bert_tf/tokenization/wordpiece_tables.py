@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.models.family_spec import InputTemplate
-from bert_tf.tokenization import characters, file_precedence, tokenizer_json_writer
+from bert_tf.tokenization import characters, decoding, file_precedence, tokenizer_json_writer
 from bert_tf.tokenization.added_tokens import AddedToken, added_tokens_config
 from bert_tf.tokenization.letter_case import case_settings, resolve_case_and_accents
 from bert_tf.tokenization.token_edges import TokenEdges
@@ -110,6 +110,9 @@ class WordPieceTables(TokenizerTables):
         names = ("do_lower_case", "strip_accents", "max_input_chars_per_word")
         own = {} if self._tokenizer_class == "BertTokenizer" else {"tokenizer_class": self._tokenizer_class}
         return self._with_added({name: getattr(self, name) for name in names} | own)
+
+    def _join(self, ids):
+        return decoding.join_wordpieces([self.vocab[number] for number in ids])
 
     def _write_vocabulary(self, directory):
         self._vocabulary.save(os.path.join(directory, VOCAB_FILE))
