@@ -23,6 +23,8 @@ from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server import session_bundle
+from bert_tf.serving.server.batching import Batcher
+from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.dtypes import STRING
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.model_status import is_ready, ready
@@ -116,6 +118,25 @@ def test_a_server_asks_the_engine_that_is_faster(version, engine, texts, by):
     np.testing.assert_allclose(found["probabilities"], answers_by(version, by, [TEXT] * len(texts)), rtol=1e-6)
 
 
+def test_texts_that_wait_together_are_answered_as_one_request_of_them_would_be(version):
+    batcher = Batcher(BatchingLimits(num_batch_threads=1))
+    model = ServedModel("film", str(version.parent), loading=Loading(Bundle(), batcher_of=lambda _: (batcher, False)))
+    model.poll()
+    with model.lease() as served, futures.ThreadPoolExecutor(len(MANY)) as pool:
+        ask = functools.partial(run_predict, served, served.model.signatures["serving_default"])
+        texts = {"text": np.array([TEXT.encode()], object)}
+        alone = ask(texts)["probabilities"]
+        with batcher._turns:  # as if another batch were running
+            waiting = [pool.submit(ask, texts) for _ in MANY]
+            while len(batcher._queue) < len(MANY):
+                time.sleep(0.001)
+        together = np.concatenate([each.result(60)["probabilities"] for each in waiting])
+    model.close()
+    batcher.close()
+    np.testing.assert_allclose(alone, answers_by(version, "litert", [TEXT]), rtol=1e-6)
+    np.testing.assert_allclose(together, answers_by(version, "saved_model", MANY), rtol=1e-6)
+
+
 def test_litert_answers_no_text_without_a_batch_axis(version):
     """Its characters would be taken for texts."""
     assert not open_fast_path(str(version), 1).takes({"text": np.array(TEXT.encode(), object)})
@@ -181,13 +202,13 @@ def test_a_request_waits_for_an_interpreter_that_is_in_use(version):
     with model.lease() as served, contextlib.ExitStack() as taken:
         signature = served.model.signatures["serving_default"]
         ask = functools.partial(run_predict, served, signature, texts, ["probabilities"])
-        for _ in range(served.fast_path.size):
-            taken.enter_context(served.fast_turns.turn(INTERNAL))
+        for _ in range(served.compute.fast_path.size):
+            taken.enter_context(served.compute.turns.turn(INTERNAL))
         with pytest.raises(ServingError, match="The client disconnected"):
             ask(call=RequestContext(is_gone=lambda: True))
         with futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(ask)
-            while not served.fast_turns.waiting:
+            while not served.compute.turns.waiting:
                 time.sleep(0.001)
             taken.close()
             found = waiting.result(60)

@@ -85,7 +85,7 @@ def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exp
         "truncated; 201 of 548 tokens (36.7%) are unknown; 1 of 15 texts (6.7%) consists mostly of unknown tokens",
     ]  # fmt: skip
     version = types.SimpleNamespace(
-        name="counted", model=SavedModel(folder), batched=None, fast_path=None, scheduler=Scheduler()
+        name="counted", model=SavedModel(folder), batched=None, scheduler=Scheduler()
     )
     version.compute = direct(version.model, version.scheduler)
     serve = functools.partial(run_predict, version, version.model.signatures["serving_default"])

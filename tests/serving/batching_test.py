@@ -113,6 +113,32 @@ def upper(future):
     return [each.decode() for each in future.result(20)["upper"]]
 
 
+def test_a_request_that_comes_alone_is_computed_in_its_own_thread(batcher, model, pool):
+    threads = []
+
+    def compute(signature, inputs, aliases, call):
+        threads.append(threading.get_ident())
+        return model(signature, inputs, aliases, call)
+
+    ask = batcher.batch("film", compute)
+    ask(signature(), texts("a", "b"), ("upper",), INTERNAL)
+    assert threads == [threading.get_ident()]
+    model.gate.clear()
+    first = pool.submit(ask, signature(), texts("c"), ("upper",), INTERNAL)
+    wait_for(lambda: len(threads) == 2)
+    second = pool.submit(ask, signature(), texts("d"), ("upper",), INTERNAL)  # which waits for the one turn
+    wait_for(lambda: len(batcher._queue))
+    model.gate.set()
+    assert (upper(first), upper(second)) == (["C"], ["D"])
+    ask(signature(), texts("e"), ("upper",), INTERNAL)
+    ask(signature(), texts(*"more than one batch"), ("upper",), INTERNAL)
+    mine, batches = threads[3], {threads[2], *threads[4:]}
+    assert mine == threads[0] and batches.isdisjoint({threads[0], threads[1]})
+    with pytest.raises(ServingError, match="a bad text"):
+        ask(signature(), texts("bad"), ("upper",), INTERNAL)
+    assert upper(pool.submit(ask, signature(), texts("f"), ("upper",), INTERNAL)) == ["F"]  # its turn was given back
+
+
 def test_callers_of_about_one_length_share_a_batch_and_each_gets_his_own(held, model):
     jobs = [held.ask(string) for string in ("a", "a much longer text than the others", "bb", "c", "dd")]
     held.release()

@@ -1,6 +1,5 @@
 """Server-side batching: requests enter a queue, and the threads of its batcher compute batches of their rows."""
 
-import contextlib
 import functools
 import threading
 import time
@@ -49,22 +48,24 @@ class PendingRequest:
 class Batcher:
     """Batches rows of one model, one signature and similar lengths; all models share the threads.
 
-    A request of several rows may be split, and its rows computed with those of others. Before each batch, its callers
-    are checked: no further rows are computed for an abandoned request, or if a part of it has failed. A batch that
-    fails is computed again request by request, so that the others get their results. `close` ends the threads.
+    A request that comes while nothing waits or is computed is computed in its own thread, which is quicker. A request
+    of several rows may be split, and its rows computed with those of others. Before each batch, its callers are
+    checked: no further rows are computed for an abandoned request, or if a part of it has failed. A batch that fails
+    is computed again request by request, so that the others get their results. `close` ends the threads.
 
     Args:
         parameters: limits of batches and of the queue.
-        turns: limits the number of concurrent batches, including those of other batchers; None: no limit.
+        turns: limits the number of concurrent batches, including those of other batchers; None: `num_batch_threads`.
     """
 
     def __init__(self, parameters: BatchingLimits, turns: threading.Semaphore | None = None):
         self.parameters = parameters
-        self._turns = turns or contextlib.nullcontext()
+        self._turns = turns or threading.Semaphore(parameters.num_batch_threads)
         self._queue = LengthQueue(parameters.max_batch_size, parameters.max_batch_tokens)
         self._changed = threading.Condition()
         self._waiting: dict[str, int] = {}  # requests in the queue, by model
         self._rows_per_second = _GUESS_ROWS_PER_SECOND
+        self._running = 0  # batches, also those of one request in its own thread
         self._closed = False
         name = parameters.thread_pool_name
         self._threads = [
@@ -93,6 +94,8 @@ class Batcher:
         group = (model_name, id(compute), shared or id(task))
         if shared:
             task.count, task.lengths = len(next(iter(inputs.values()))), estimate_lengths(inputs)
+        if self._is_next(task):
+            return self._compute_alone(model_name, task, aliases)
         self._enter(model_name, group, task)
         # Wait until it is done, or until its caller has given up and none of its rows is being computed.
         while not task.done.wait(_LOOK_SECONDS if (left := call.seconds_left) is None else min(_LOOK_SECONDS, left)):
@@ -106,6 +109,30 @@ class Batcher:
         if task.error is not None:
             raise task.error
         return {alias: task.answer[alias] for alias in aliases}
+
+    def _is_next(self, task):
+        """Whether a request is one batch that can start now; then it has taken a turn."""
+        limits, longest = self.parameters, max(task.lengths)
+        if limits.batch_timeout_micros or task.count > limits.max_batch_size:
+            return False
+        if task.count > 1 and task.count * longest > limits.max_batch_tokens:
+            return False
+        with self._changed:
+            if self._closed or self._running or len(self._queue) or not self._turns.acquire(blocking=False):
+                return False
+            self._running += 1
+            return True
+
+    def _compute_alone(self, model_name, task, aliases):
+        """Computes a request in its own thread, and gives its turn back."""
+        try:
+            _observe_start(model_name, task)
+            _observe_batch(model_name, task.lengths)
+            return task.compute(task.signature, task.inputs, aliases, task.call)
+        finally:
+            self._turns.release()
+            with self._changed:
+                self._running -= 1
 
     def _enter(self, model_name, group, task):
         with self._changed:
@@ -166,6 +193,7 @@ class Batcher:
                 return
             group, rows = self._queue.take()
             rows = self._begin(group, rows)
+            self._running += bool(rows)
             self._changed.notify()  # the other threads may take more of a large request
         if not rows:
             return
@@ -177,6 +205,7 @@ class Batcher:
         rate = len(rows) / max(time.monotonic() - started, 1e-6)
         with self._changed:
             self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
+            self._running -= 1
             for task in tasks:
                 task.running -= 1
                 if task.ending:
@@ -207,7 +236,7 @@ class Batcher:
             if not task.computing:
                 task.computing = True
                 self._count(group[0], -1)
-                metrics.QUEUING_LATENCY.labels(group[0]).observe((time.monotonic() - task.came) * 1e6)
+                _observe_start(group[0], task)
             kept += mine
         return kept
 
@@ -230,9 +259,7 @@ class Batcher:
         whole = len(tasks) == 1 and len(rows) == first.count
         inputs = first.inputs if whole else stack_inputs(rows)
         outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
-        longest = max(row.length for row in rows)
-        metrics.BATCH_SIZE.labels(group[0]).observe(len(rows))
-        metrics.PADDING.labels(group[0]).observe(sum(longest - row.length for row in rows))
+        _observe_batch(group[0], [row.length for row in rows])
         if whole:
             first.answer = outputs
             first.done.set()
@@ -248,6 +275,15 @@ class Batcher:
             chosen = [positions[id(row)] for row in mine]
             arrays = {alias: array[chosen] for alias, array in outputs.items()}
             task.add([row.index for row in mine], arrays)
+
+
+def _observe_start(model_name, task):
+    metrics.QUEUING_LATENCY.labels(model_name).observe((time.monotonic() - task.came) * 1e6)
+
+
+def _observe_batch(model_name, lengths):
+    metrics.BATCH_SIZE.labels(model_name).observe(len(lengths))
+    metrics.PADDING.labels(model_name).observe(max(lengths) * len(lengths) - sum(lengths))
 
 
 def _by_task(rows):

@@ -76,10 +76,9 @@ def run_predict(
     started = time.monotonic()
     with held, call.work.paused(call):
         try:
-            outputs = _answer_by_fast_path(version, signature, inputs, aliases, call)
-            if outputs is None and version.batched:  # which has its own parts
+            if version.batched:  # which has its own parts
                 outputs = version.batched(signature, inputs, aliases, call)
-            elif outputs is None:
+            else:
                 outputs = version.compute(signature, inputs, aliases, call, plan)
         except ServingError as error:
             if explained := _explain_shapes(error, signature, inputs):
@@ -96,24 +95,6 @@ def run_predict(
         call.until_sent.enter_context(version.scheduler.answers.take(elements))
         call.work.grow(call, elements)
     return outputs
-
-
-def _answer_by_fast_path(version, signature, inputs, aliases, call):
-    """Returns the outputs of a request that LiteRT's model next to the SavedModel answers; None for others.
-
-    If its interpreters are in use, the request waits for one: the SavedModel would take more of the cores for it.
-    """
-    fast_path = version.fast_path
-    if not fast_path or signature is not version.model.signatures.get(DEFAULT_SIGNATURE) or not fast_path.takes(inputs):
-        return None
-    with version.fast_turns.turn(call):
-        call.check()
-        answer = fast_path.answer(inputs)
-    if answer is None:
-        return None
-    outputs, counts = answer
-    version.model.token_counts.add(counts)
-    return {alias: outputs[alias] for alias in aliases}
 
 
 def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Limits = LIMITS) -> np.ndarray:

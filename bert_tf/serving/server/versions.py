@@ -14,11 +14,11 @@ import grpc
 import numpy as np
 from absl import logging
 
-from bert_tf.lite.fast_path import FastPath, open_fast_path
+from bert_tf.lite.fast_path import open_fast_path
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.fair_semaphore import FairSemaphore
+from bert_tf.serving.server.fast_answers import FastAnswers
 from bert_tf.serving.server.regular_files import GRAPHS, folder_fingerprint
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.scheduling import Scheduler
@@ -79,8 +79,6 @@ class Version:
         batched: runs it in a batch with other requests; None: each request is computed for itself.
         scheduler: of the server, shared by all models.
         batcher: of this version only, closed with it; None: none.
-        fast_path: LiteRT's model next to the SavedModel, which answers few texts; None: there is none.
-        fast_turns: of the requests that it answers, of which it computes a limited number at the same time.
         running: number of running requests.
         retired: whether it no longer accepts requests.
     """
@@ -92,8 +90,6 @@ class Version:
     scheduler: Scheduler
     batched: Callable | None = None
     batcher: Batcher | None = None
-    fast_path: FastPath | None = None
-    fast_turns: FairSemaphore | None = None
     running: int = 0
     retired: bool = False
 
@@ -366,9 +362,8 @@ class ServedModel:
                 prepare_signatures(version)
             if not is_tflite:
                 threads, is_warmed = (bundle.cores, bundle.threads), bundle.enable_model_warmup
-                version.fast_path = open_fast_path(folder, *threads, bundle.engine, is_warmed)
-            if version.fast_path:
-                version.fast_turns = FairSemaphore(version.fast_path.size)
+                if fast_path := open_fast_path(folder, *threads, bundle.engine, is_warmed):
+                    version.compute = FastAnswers(version.compute, model, fast_path)
             if self._loading.batcher_of and not is_tflite:  # LiteRT would compute a batch one by one
                 batcher, own = self._loading.batcher_of(folder)
                 version.batcher = batcher if own else None
