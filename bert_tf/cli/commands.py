@@ -46,7 +46,7 @@ GROUPS = {
         CliCommand("cross_validate", "cross-validate", "guides/evaluation"),
         CliCommand("visualize", "visualize", "guides/interpretability", ("see",)),
         CliCommand("probe", "inspect probe", "guides/interpretability"),
-        CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),
+        CliCommand("run_glue", "benchmark glue", "guides/glue"),
         CliCommand("score_squad", "benchmark squad-score", "guides/question_answering"),
     ),
     "Predict": (
