@@ -163,17 +163,17 @@ def test_the_folder_of_results_is_made_before_the_first_step(prove, monkeypatch,
     assert results.with_suffix(".md").exists()
 
 
-def test_every_step_is_there_and_the_guide_has_what_is_expected_of_it(prove):
+def test_every_step_is_there_and_the_page_has_what_is_expected_of_it(prove):
     import accelerator_commands
     import accelerator_speeds
     import accelerator_steps
 
-    guide = accelerators.PAGE.read_text(encoding="utf-8")
+    page = accelerators.PAGE.read_text(encoding="utf-8")
     for step in prove.STEPS:
         modules = accelerator_steps, accelerator_speeds, accelerator_commands
         (function,) = {getattr(module, step.name, None) for module in modules} - {None}
         assert function.__doc__, step.name
-        (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{step.name}` | "))
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{step.name}` | "))
         assert row.endswith(f"| {step.expected} |" if step.expected else "| |"), row
 
 
@@ -278,7 +278,7 @@ def test_the_tests_of_devices_are_there(prove):
     assert all((ROOT / path).exists() for path in accelerator_commands.TESTS)
 
 
-def test_the_guide_shows_all_results():
+def test_the_page_shows_all_results():
     text = accelerators.PAGE.read_text(encoding="utf-8")
     assert text == accelerators.filled(text), "`python -m tools.docs.accelerators` writes them"
     names = [path.name for path in accelerators.RESULTS.glob("accelerator-*.json")]

@@ -35,7 +35,7 @@ GROUPS = {
         CliCommand("clean_data", "data clean", "guides/prepare_data"),
         CliCommand("check_data", "data check", "guides/prepare_data"),
         CliCommand("find_label_errors", "data label-errors", "guides/prepare_data"),
-        CliCommand("mine_negatives", "data mine-negatives", "guides/sentence_embeddings"),
+        CliCommand("mine_negatives", "data mine-negatives", "guides/train_embeddings"),
     ),
     "Train": (
         *(CliCommand(task.command, task.alias, task.guide) for task in BUILT_IN_TASKS),
@@ -46,7 +46,7 @@ GROUPS = {
         CliCommand("cross_validate", "cross-validate", "guides/evaluation"),
         CliCommand("visualize", "visualize", "guides/interpretability", ("see",)),
         CliCommand("probe", "inspect probe", "guides/interpretability"),
-        CliCommand("run_glue", "benchmark glue", "guides/hyperparameter_search"),
+        CliCommand("run_glue", "benchmark glue", "guides/glue"),
         CliCommand("score_squad", "benchmark squad-score", "guides/question_answering"),
     ),
     "Predict": (

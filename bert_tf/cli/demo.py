@@ -3,7 +3,7 @@
     bert-tf demo
     bert-tf demo "A fine film." "A dull one."
 
-Fine-tunes a pretrained MiniLM on movie reviews, then queries the served model
+Fine-tunes a pretrained MiniLM on film reviews, then queries the served model
 with the example sentences, or with yours. Precision and training time are
 chosen for this machine and printed. Everything is stored in --demo_dir and made
 once: files that exist are reused, and interrupted training resumes. Also prints

@@ -46,7 +46,7 @@ BUILT_IN_TASKS = (
     BuiltInTask("multiple_choice", "MultipleChoiceTask", "MultipleChoiceOptions",
                 "run_multiple_choice", "train choice", "guides/multiple_choice"),
     BuiltInTask("embedding", "EmbeddingTask", "EmbeddingOptions",
-                "run_embedder", "train embedder", "guides/sentence_embeddings"),
+                "run_embedder", "train embedder", "guides/train_embeddings"),
     BuiltInTask("reranking", "RerankingTask", "RerankingOptions",
                 "run_reranker", "train reranker", "guides/reranking"),
 )  # fmt: skip

@@ -57,7 +57,7 @@ def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
 
 
 def test_the_page_lists_them():
-    page = (ROOT / "docs" / "get_started" / "pretrained_models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "published_figures.md").read_text(encoding="utf-8")
     for name, release in releases.RELEASES.items():
         link = f"[{name}](https://huggingface.co/{release.repository})"
         line = next(line for line in page.splitlines() if link in line)

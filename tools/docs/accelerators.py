@@ -1,6 +1,6 @@
-"""The page of results of benchmarks/prove_accelerator.py, and its tables in docs/guides/gpu.md.
+"""The page of results of benchmarks/prove_accelerator.py, and its tables in docs/benchmarks/gpu.md.
 
-    .venv/bin/python -m tools.docs.accelerators      # writes the tables of docs/guides/gpu.md
+    .venv/bin/python -m tools.docs.accelerators      # writes the tables of docs/benchmarks/gpu.md
 
 Each pair of comments `<!-- accelerator-NAME.json -->` and `<!-- end -->` of the page holds the tables of that file of
 benchmarks/results.
@@ -11,7 +11,7 @@ import re
 
 from tools.docs.navigation import ROOT
 
-PAGE = ROOT / "docs" / "guides" / "gpu.md"
+PAGE = ROOT / "docs" / "benchmarks" / "gpu.md"
 RESULTS = ROOT / "benchmarks" / "results"
 _PART = re.compile(r"(<!-- (accelerator-[\w-]+\.json) -->\n).*?(<!-- end -->)", re.DOTALL)
 

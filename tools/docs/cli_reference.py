@@ -9,10 +9,13 @@ import re
 import textwrap
 
 from bert_tf.cli import commands, usage
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.settings import Flag, allowed_values
 from tools.docs.navigation import COMMANDS, ROOT
 
 INDEX = COMMANDS.with_suffix(".md")
+TRAINING = COMMANDS / "training_flags.md"
+FINE_TUNING = tuple(task.command for task in BUILT_IN_TASKS)
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
 _FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;)]*[^\s;,.):])?)")  # in a sentence
 _INTRODUCTION = """\
@@ -41,11 +44,20 @@ without a traceback.
 In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` run the commands with the same names and are
 called in the same way as the scripts of google-research/bert.
 """
+_TRAINING_INTRODUCTION = (
+    "All commands that fine-tune a model have these flags, in addition to their own: {}. See the [fine-tuning "
+    "recipes](../../guides/fine_tuning.md) for examples."
+)
+_SHARED = (
+    "The tables list the flags of this command. For {} more, such as `--learning_rate`, see [Common training "
+    "flags](training_flags.md)."
+)
 
 
 def pages() -> dict[pathlib.Path, str]:
     """Returns {path: text} of all pages."""
-    return {INDEX: index(), **{COMMANDS / f"{name}.md": page(name) for name in commands.PROGRAMS}}
+    own = {COMMANDS / f"{name}.md": page(name) for name in commands.PROGRAMS}
+    return {INDEX: index(), TRAINING: training_page(), **own}
 
 
 def index() -> str:
@@ -57,6 +69,8 @@ def index() -> str:
             other = f"`bert-tf {each.alias}`" if each.alias != each.name else ""
             lines.append(f"| [`bert-tf {each.name}`](cli/{each.name}.md) | {other} | {commands.summary(each.name)} |")
         lines.append("")
+        if {each.name for each in group} >= {*FINE_TUNING}:
+            lines += ["The commands that fine-tune share [most of their flags](cli/training_flags.md).", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -71,15 +85,43 @@ def page(name: str) -> str:
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
-    names = [flag.name for flag in module.FLAGS]
-    for title, flags in usage.by_group(module.FLAGS).items():
-        lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
-        lines += [_row(flag, names) for flag in flags]
-        lines.append("")
+    shared = common_rows() if name in FINE_TUNING else {}
+    if shared:
+        lines += [*_wrapped(_SHARED.format(len(shared))), ""]
+    lines += _sections({row: title for row, title in _rows(module.FLAGS).items() if row not in shared})
     if idle := [f"`--{flag.name}`" for flag in module.FLAGS if not flag.has_effect]:
         listed = f"Accepted for compatibility, without effect: {', '.join(idle)}."
         lines += ["## Flags without effect", "", *_wrapped(listed)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def training_page() -> str:
+    """Returns the page of the flags that all fine-tuning commands share."""
+    *first, last = (f"[{name}]({name}.md)" for name in FINE_TUNING)
+    about = _TRAINING_INTRODUCTION.format(f"{', '.join(first)} and {last}")
+    lines = ["# Common training flags", "", *_wrapped(about), "", *_sections(common_rows())]
+    return _NOTE.format("bert_tf/cli/fine_tuning_command.py") + "\n".join(lines).rstrip() + "\n"
+
+
+def common_rows() -> dict[str, str]:
+    """Returns {row: title of its group} of the flags that are the same in all fine-tuning commands."""
+    first, *others = (_rows(commands.load_command(name).FLAGS) for name in FINE_TUNING)
+    return {row: title for row, title in first.items() if all(other.get(row) == title for other in others)}
+
+
+def _rows(flags):
+    """Returns {row: title of its group} of a command's flags, as they are shown."""
+    names = [flag.name for flag in flags]
+    return {_row(flag, names): title for title, own in usage.by_group(flags).items() for flag in own}
+
+
+def _sections(rows):
+    """Returns the lines of tables, one for each group."""
+    lines = []
+    for title in dict.fromkeys(rows.values()):
+        lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
+        lines += [*(row for row, group in rows.items() if group == title), ""]
+    return lines
 
 
 def _row(flag, names):

@@ -13,7 +13,7 @@ from tools.docs import pages, tables
         ("docs/README.md", "README.md", "[a](../CONTRIBUTING.md#tests)", "[a](CONTRIBUTING.md#tests)"),
         ("docs/README.md", "README.md", "[a](../pyproject.toml), b", "a, b"),
         ("docs/README.md", "README.md", "[a\n  b](../SECURITY.md)", "[a\n  b](SECURITY.md)"),
-        ("docs/tutorials/input.md", "tutorials/input.md", "[a](../guides/keras.md)", "[a](../guides/keras.md)"),
+        ("docs/tutorials/tagging.md", "tutorials/tagging.md", "[a](../guides/keras.md)", "[a](../guides/keras.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](benchmarks/README.md)", "[a](benchmarks/README.md)"),
         ("CONTRIBUTING.md", "CONTRIBUTING.md", "[a](docs/guides/keras.md#levels)", "[a](guides/keras.md#levels)"),
         ("benchmarks/README.md", "benchmarks/README.md", "[a](../docs/guides/export.md)", "[a](../guides/export.md)"),

@@ -65,4 +65,4 @@ def test_a_search_finds_words_of_docstrings(site):
 
 def test_code_is_coloured_and_files_lie_beside_the_pages(site):
     assert '<span class="kn">import</span>' in _html(site, "get_started/quickstart_python")
-    assert (site / "tutorials" / "input.ipynb").exists() and (site / "deploy" / "Dockerfile").exists()
+    assert (site / "tutorials" / "bert_inputs.ipynb").exists() and (site / "deploy" / "Dockerfile").exists()

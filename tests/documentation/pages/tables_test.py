@@ -47,9 +47,20 @@ def test_the_cli_reference_is_up_to_date():
 @pytest.mark.parametrize("name", commands.PROGRAMS)
 def test_the_reference_explains_every_flag(name):
     text = cli_reference.page(name)
+    if name in cli_reference.FINE_TUNING:
+        assert "](training_flags.md)" in text
+        text += cli_reference.training_page()
     for flag in commands.load_command(name).FLAGS:
         row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text.replace("\\|", ""), re.MULTILINE)
         assert row or not flag.has_effect and f"`--{flag.name}`" in text, flag.name
+
+
+def test_flags_that_all_fine_tuning_commands_share_are_on_one_page():
+    shared = cli_reference.common_rows()
+    assert len(shared) > 50 and all(row in cli_reference.training_page() for row in shared)
+    for name in cli_reference.FINE_TUNING:
+        assert not any(row in cli_reference.page(name) for row in shared), name
+        assert "| `--train_file` |" in cli_reference.page(name)
 
 
 def test_a_flag_becomes_a_row():

@@ -22,13 +22,13 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_first_use_on_a_model_of_distilberts_shape(place, monkeypatch):
+def test_bert_in_python_on_a_model_of_distilberts_shape(place, monkeypatch):
     shape = {"model_type": "distilbert", "type_vocab_size": 0, "has_pooler": False, "classifier_act": "relu"}
     model = tiny.checkpoint(place / "distilbert", max_position_embeddings=64, **shape)
     monkeypatch.setenv("TUTORIAL_MODEL", str(model))
     table = tiny.write_tsv(place / "train.tsv", [(text.replace(",", " "), label) for text, label in tiny.texts(80)])
     monkeypatch.setenv("TUTORIAL_SENTENCES", str(table))
-    printed, names = pages.run(PAGES["first_use"])
+    printed, names = pages.run(PAGES["bert_in_python"])
     assert printed[1].startswith("60 training sentences, 20 test sentences\n")  # and not the header
     assert names["train_vectors"].shape[0] == 60 and (place / "reviews" / "task.json").exists()
     scores = [float(score) for text in printed[4:7] for score in _NUMBER.findall(text)]
@@ -38,14 +38,14 @@ def test_first_use_on_a_model_of_distilberts_shape(place, monkeypatch):
 @pytest.mark.slow
 def test_context_draws_its_plot(place, monkeypatch):
     monkeypatch.setenv("TUTORIAL_MODEL", str(tiny.checkpoint(place / "model")))
-    printed, names = pages.run(PAGES["context"])
+    printed, names = pages.run(PAGES["contextual_embeddings"])
     assert printed[1] == "2 times (10, 32)\n" and len(printed[2].splitlines()) == 3
     assert (place / "bank.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_input_is_what_the_encoder_calculates(place, monkeypatch):
     monkeypatch.setenv("TUTORIAL_MODEL", str(tiny.checkpoint(place / "model")))
-    printed, _ = pages.run(PAGES["input"])
+    printed, _ = pages.run(PAGES["bert_inputs"])
     assert "True\n" in printed
 
 
