@@ -177,12 +177,12 @@ def _module_folders(local: Callable[[str], str | None]) -> list[str]:
         local: name of a file -> its path here, or None if the model has none.
     """
     path = local(MODULES)
-    modules = read_list(path, "a list of modules in JSON", "use another model") if path else []
+    modules = read_list(path, "a list of modules in JSON", "download the model again") if path else []
     named = [module.get("path") for module in modules if isinstance(module, dict)]
     folders = ["", *(name.strip("/") for name in named if isinstance(name, str))]
     for folder in list(dict.fromkeys(folders)):
         if path := local(*_inside(folder, [ROUTER_FILE])):
-            types = read_object(path, "the modules of a router in JSON", "use another model").get("types")
+            types = read_object(path, "the modules of a router in JSON", "download the model again").get("types")
             kinds = {name: str(kind) for name, kind in types.items()} if isinstance(types, dict) else {}
             # The encoder first: it is checked before weights are downloaded.
             folders += _inside(folder, sorted(kinds, key=lambda name: "Transformer" not in kinds[name]))

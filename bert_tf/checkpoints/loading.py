@@ -348,7 +348,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_LABELS:
         raise ValueError(
             f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}; got "
-            f"{brief(number)}; correct it."
+            f"{brief(number)}."
         )
     return default_labels(number) if number > 1 else None  # of a single one nobody asks the name
 
@@ -366,7 +366,7 @@ def _labels_in(names, directory):
     if wrong:
         raise ValueError(
             f"id2label of the configuration in {directory} must have consecutive integers from 0 as keys: "
-            f'{{"0": "no", "1": "yes"}}; got {brief(names)}; correct it, or write the names to {LABELS_FILE}, '
+            f'{{"0": "no", "1": "yes"}}; got {brief(names)}; write it like this, or write the names to {LABELS_FILE}, '
             "one per line."
         )
     return labels

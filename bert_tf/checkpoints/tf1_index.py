@@ -121,7 +121,7 @@ def _rows(data) -> Iterator[tuple[bytes, bytes]]:
 
 def _block(data, start, size):
     if start + size + _TRAILER > len(data) - _FOOTER or size < 8:
-        raise ValueError("an index with a block that is not there")
+        raise ValueError("an index with a missing block")
     if data[start + size]:
         raise ValueError("an index that is compressed, as TensorFlow since 1.2 writes none")
     return data[start : start + size]

@@ -105,7 +105,8 @@ class Shards:
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
             raise ValueError(
-                f"The files listed in {path} do not hold all of its weights: {brief(missing)} are missing; {_REMEDY}."
+                f"The files listed in {path} do not contain all of its weights: {brief(missing)} are missing; "
+                f"{_REMEDY}."
             )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 
