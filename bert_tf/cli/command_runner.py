@@ -284,7 +284,7 @@ def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
     names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
     if given := [name for name in names if name in settings.given]:
-        logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
+        logging.warning("These flags have no effect: %s.", ", ".join(f"--{name}" for name in given))
 
 
 def _with_local_models(settings, table):

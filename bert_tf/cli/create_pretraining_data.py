@@ -75,7 +75,7 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
     work_dir: str | None = option(
         None,
         "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
-        "records. An interrupted run leaves them there. Default: the output directory.",
+        "records. An interrupted run leaves these files. Default: the output directory.",
         group="Parallel processing",
     )
 
@@ -209,8 +209,8 @@ def _warn_of_phrases(statistics, options):
     """Says where no phrase of the list stands in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
-            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Are the phrases and the "
-            "text in the same language?",
+            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Make sure that the phrases "
+            "and the text are in the same language.",
             *(options.phrase_file, statistics.examples),
         )
 

@@ -109,7 +109,8 @@ def _check(settings):
         raise ValueError("--init_checkpoint is required: the model to start from.")
     if settings.distribution_strategy == "multi_worker":
         raise ValueError(
-            "--distribution_strategy=multi_worker is not supported here. Choose a strategy for a single machine."
+            "This command does not support --distribution_strategy=multi_worker. Choose a strategy for a single "
+            "machine."
         )
     if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
         raise ValueError(f"--{given[0]} requires --fine_tune. Add --fine_tune or remove --{given[0]}.")

@@ -93,7 +93,7 @@ def main(settings: MineNegativesSettings):
 
     path = settings.output_file
     if not path.lower().endswith(".jsonl"):
-        raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists; got {path}.")
+        raise ValueError(f"`output_file` must be a .jsonl file, which can contain lists; got {path}.")
     if os.path.exists(path) and not settings.overwrite:
         raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
     _check_queries(settings)

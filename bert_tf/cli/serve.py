@@ -112,7 +112,7 @@ def version_lines() -> str:
 
 
 def warn_without_effect(settings):
-    """Says which flags ask for something that has no effect here.
+    """Says which flags ask for something that has no effect.
 
     Raises:
         ValueError: one asks for something without which the server would be another than is wanted.
@@ -130,24 +130,24 @@ def warn_without_effect(settings):
     for flag in flags_of(IgnoredSettings):
         if getattr(settings, flag.name) != flag.default:
             reason = flag.help.removeprefix(f"{NO_EFFECT}: ")
-            logging.warning("--%s has no effect here: %s", flag.name, reason)
+            logging.warning("--%s has no effect: %s", flag.name, reason)
     for name, needed in (
         ("enable_per_model_batching_parameters", "enable_batching"),
         ("model_config_file_poll_wait_seconds", "model_config_file"),
     ):
         if settings.where_given(name) and not getattr(settings, needed):
-            logging.warning("--%s has no effect here without --%s.", name, needed)
+            logging.warning("--%s has no effect without --%s.", name, needed)
     if settings.where_given("max_batch_tokens") and not (settings.enable_batching or settings.platform_config_file):
-        logging.warning("--max_batch_tokens has no effect here without --enable_batching.")
+        logging.warning("--max_batch_tokens has no effect without --enable_batching.")
     offered = settings.where_given("enable_model_config_reload")
     if settings.model_config_reload_base_paths and not (settings.model_config_file if offered is None else offered):
-        logging.warning("--model_config_reload_base_paths has no effect here: the config cannot be reloaded.")
+        logging.warning("--model_config_reload_base_paths has no effect: the config cannot be reloaded.")
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
-        logging.warning("%s has no effect here: --model_config_file lists the models.", given)
+        logging.warning("%s has no effect: --model_config_file lists the models.", given)
     if settings.platform_config_file and (given := _given(settings, _IN_PLATFORM_CONFIG)):
-        logging.warning("%s has no effect here: --platform_config_file replaces it.", given)
+        logging.warning("%s has no effect: --platform_config_file replaces it.", given)
     elif settings.tensorflow_session_parallelism and (given := _given(settings, _ONE_KIND)):
-        logging.warning("--tensorflow_session_parallelism has no effect here: %s replaces it.", given)
+        logging.warning("--tensorflow_session_parallelism has no effect: %s replaces it.", given)
 
 
 def threads(settings) -> dict[str, int]:

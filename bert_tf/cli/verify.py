@@ -87,8 +87,8 @@ def main(settings: VerifySettings, paths):
 def _check_flags(settings):
     if not settings.server and (needless := sorted(settings.given & _OF_SERVER)):
         raise ValueError(
-            f"Without --server, the model is loaded here, and {', '.join(f'--{name}' for name in needless)} would have "
-            "no effect. Add --server, or remove the other flags."
+            f"Without --server, the model is loaded by this command, and {', '.join(f'--{name}' for name in needless)} "
+            "would have no effect. Add --server, or remove the other flags."
         )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 
-NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
+NO_EFFECT = "No effect"  # begins the help of a flag that is taken because Google's programs have it
 SCORES = "scores"  # `Flag.decides_result` of settings that affect only how a trained model is scored
 
 

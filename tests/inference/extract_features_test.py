@@ -81,7 +81,7 @@ def test_each_command_line_ends_well(results, case):
 
 
 def test_lines_are_google_s(home, results, bert):
-    ignored = "These flags have no effect here: --master, --batch_size, --use_one_hot_embeddings."
+    ignored = "These flags have no effect: --master, --batch_size, --use_one_hot_embeddings."
     assert ignored in results["lines"]["log"]
     lines = _lines(home / "lines.jsonl")
     for n, (line, texts) in enumerate(zip(lines, [LINES[0].split(" ||| "), LINES[1:2], LINES[2:]], strict=True)):

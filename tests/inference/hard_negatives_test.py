@@ -261,7 +261,7 @@ def test_whole_or_not_at_all(index, tmp_path):
     (["--input_file="], "--qrels_file; got neither."),
     (["--input_file=", "--queries_file=q.tsv", "--qrels_file=q.txt", "--header=false"],
      "--header requires --input_file; got --queries_file; remove --header"),
-    (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can hold lists; got a.tsv"),
+    (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can contain lists; got a.tsv"),
 ])  # fmt: skip
 def test_what_cannot_be_mined_is_refused(words, message, index, tmp_path):
     ended = _run(index, tmp_path, *words)

@@ -47,7 +47,7 @@ class ModelBatching:
     def _read(self, path):
         message = text_configs.read_message(path, "BatchingParameters", FILE)
         if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
-            logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
+            logging.warning("%s: %s has no effect; it is the same for all models.", path, " and ".join(given))
             for name in given:
                 message.ClearField(name)
         own = read_batching(message, path, FILE, max_batch_tokens=self._parameters.max_batch_tokens)

@@ -312,7 +312,7 @@ _XLA = "functions that a model marks for XLA are always compiled."
 
 @dataclasses.dataclass(frozen=True)
 class IgnoredSettings:
-    """Flags of tensorflow_model_server that have no effect here."""
+    """Flags of tensorflow_model_server that have no effect."""
 
     flush_filesystem_caches: bool = option(True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.")
     num_tflite_interpreters_per_pool: int = option(1, f"{NO_EFFECT}: LiteRT computes sequences one by one.")
