@@ -52,7 +52,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
             "with the same labels, and pass that run's `output_dir` as `init_checkpoint`."
         )
     layout = row.splits[split]
-    remedy = f"check that `data_dir` holds GLUE's {row.directory}, which `task_name={row.name}` reads"
+    remedy = f"check that `data_dir` contains GLUE's {row.directory}, which `task_name={row.name}` reads"
     examples = tables.read_table(
         _find_file(os.fspath(data_dir), row, layout.file.format(language=language)),
         header=layout.header,
@@ -76,9 +76,9 @@ def _find_file(data_dir, task, file):
     if os.path.isfile(path):
         return path
     if not os.path.isdir(data_dir):
-        raise ValueError(f"`data_dir` is not a directory: {data_dir!r}. Correct the path.")
+        raise ValueError(f"`data_dir` is not a directory: {data_dir!r}. Set it to GLUE's {task.directory}.")
     there = sorted(os.listdir(data_dir))
-    remedy = f"put GLUE's {task.directory} there, or correct `data_dir`"
+    remedy = f"set `data_dir` to the directory that contains {file}"
     for name in there:
         if _plain(name) in map(_plain, (task.name, task.directory)) and os.path.isfile(
             os.path.join(data_dir, name, file)

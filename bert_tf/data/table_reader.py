@@ -149,13 +149,11 @@ def parse_object(at: str, line: str) -> dict:
         value = json.loads(line, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{at}: every line must be one JSON object; got {excerpt(line)}, which cannot be parsed ({error}); "
-            "correct this line."
+            f"{at}: every line must be one JSON object; got {excerpt(line)}, which cannot be parsed ({error})."
         ) from error
     if not isinstance(value, dict):
         raise ValueError(
-            f'{at}: every line must be one JSON object, as in {{"text": "..."}}; got {excerpt(value)}; '
-            "correct this line."
+            f'{at}: every line must be one JSON object, as in {{"text": "..."}}; got {excerpt(value)}.'
         )
     return value
 

@@ -203,7 +203,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
              r"'\{\"text\":', which cannot be parsed \(.*\); correct"),
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*cannot be parsed"),
     "key twice": ("a.jsonl", '{"text": "x", "text": "y"}\n', {}, r"a\.jsonl:1: every line must be one JSON object.*"
-                  r"the key 'text' occurs more than once\); correct this line"),
+                  r"the key 'text' occurs more than once\)\."),
     "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*got \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: missing column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),
