@@ -31,7 +31,7 @@ class Abstention:
     def __post_init__(self):
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
-                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1; got "
+                "An abstention must have a `share` above 0 and a `threshold` of 0 or more, both at most 1; got "
                 f"{self.share} and {self.threshold}; fit it again with `fit_abstention`."
             )
 

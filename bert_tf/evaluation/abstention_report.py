@@ -44,6 +44,6 @@ def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, sha
                   markeredgecolor=INK, label=f"threshold {abstention.threshold:.4f}")  # fmt: skip
     axes.set_xlim(0, 1.02)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("coverage (share of predictions accepted)")
+    axes.set_xlabel("coverage (fraction of predictions accepted)")
     axes.set_ylabel("risk (error rate of these)")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0, columnspacing=1)

@@ -91,7 +91,7 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     if (logits <= 0).all():
         logging.warning(
             "No temperature was fitted: the model is correct on all %d examples of the file, which therefore do not "
-            "show how confident it should be. It stays 1; use more or harder examples.", len(labels),
+            "show how confident it should be. The temperature stays 1; use more or harder examples.", len(labels),
         )  # fmt: skip
         return 1.0
 

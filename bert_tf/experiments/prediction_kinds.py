@@ -77,7 +77,7 @@ def kind_of_table(table: PredictionTable) -> PredictionKind:
         if set(kind.columns) <= table.columns.keys() and kind.fits(table):
             return kind
     raise ValueError(
-        f"{table.path} does not hold predictions of a task that can be compared; it has the columns "
+        f"{table.path} does not contain predictions of a task that can be compared; it has the columns "
         f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
     )
 

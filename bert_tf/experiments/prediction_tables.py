@@ -64,7 +64,7 @@ class PredictionTable:
             return np.array(self.columns[name], np.float64)
         except ValueError as error:
             raise ValueError(
-                f"{self.path}: the column {name!r} must hold numbers: {error}. Evaluate the run again."
+                f"{self.path}: the column {name!r} must contain numbers: {error}. Evaluate the run again."
             ) from error
 
     def take(self, indices: Sequence[int]) -> "PredictionTable":
@@ -84,8 +84,8 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     if not paths:
         what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
         raise ValueError(
-            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it "
-            "with `do_eval`, or pass another directory."
+            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it with `do_eval`, or pass the "
+            "`output_dir` of an evaluated run."
         )
     path = folder / _LABELS_FILE
     labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
@@ -131,7 +131,7 @@ def _columns(path):
                 f"line; got {row[:5]}. Evaluate the run again with `do_eval`."
             )
     if len(rows) < 2:
-        raise ValueError(f"{path} holds no predictions. Evaluate the run again with `do_eval`.")
+        raise ValueError(f"{path} contains no predictions. Evaluate the run again with `do_eval`.")
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 

@@ -131,8 +131,9 @@ def _find_glue_tasks(names, glue_dir):
     lacking = [glue_tasks.TASKS[name].directory for name in asked if name not in there]
     if missing := lacking or ([] if asked else ["RTE"]):
         raise ValueError(
-            f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
-            f"It holds {sorted(os.listdir(glue_dir))[:20]}. Correct `glue_dir`, or pass other `tasks`."
+            f"`glue_dir={glue_dir}` must contain the training examples of the tasks, such as {missing[0]}/train.tsv. "
+            f"It contains {sorted(os.listdir(glue_dir))[:20]}. Set `glue_dir` to the directory of GLUE's data, or "
+            "leave out the missing `tasks`."
         )
     return asked
 

@@ -77,7 +77,7 @@ def _check_target(source, target, overwrite):
         locate(target)  # a directory without weights is not a model
     except ValueError as error:
         raise ValueError(
-            f"`overwrite` only replaces a directory that holds a model; {target} does not: {error}"
+            f"`overwrite` only replaces a directory that contains a model; {target} does not: {error}"
         ) from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
@@ -167,8 +167,8 @@ def check_format(form: str, description: ModelDescription, variables: Iterable, 
         writers.CHECKS[form](model)
     except ValueError as error:
         raise ValueError(
-            f"{error}\n`save_format={form}` cannot hold everything that this training produces. Remove it, and "
-            "run `bert-tf convert` on the result, which can leave components out."
+            f"{error}\n`save_format={form}` cannot store everything that this training produces. Remove it, and run "
+            "`bert-tf convert` on the result, which can leave components out."
         ) from error
 
 

@@ -94,8 +94,8 @@ AT = r"^.*squad\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q'\)"
          r"'p'\): every question must have a unique id\. The id is that of data\[0\]\.paragraphs\[0\]\.qas\[0\]; "
          r"change one"),
         ([{"id": "q", "question": "Who?"}], AT + r".*'answers' is a list; got the keys \['id', 'question'\]"),
-        ([{"id": 7.5, "question": "Who?"}], r"qas\[0\]: .*'id' is a text; got 'id': 7\.5; correct"),
-        ([["q"]], r"qas\[0\]: SQuAD's format requires an object .*got 'q'; correct"),
+        ([{"id": 7.5, "question": "Who?"}], r"qas\[0\]: .*'id' is a text; got 'id': 7\.5\.$"),
+        ([["q"]], r"qas\[0\]: SQuAD's format requires an object .*got 'q'\.$"),
         ([[]], r"squad\.json contains no questions"),
     ],
 )  # fmt: skip
