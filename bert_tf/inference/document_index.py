@@ -70,7 +70,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     if write_rows:
         if os.path.lexists(rows):
             raise ValueError(
-                f"{rows} already exists. Embeddings are stored there until the index is complete. If the file is left "
+                f"{rows} already exists. This file stores embeddings until the index is complete. If the file is left "
                 "over from an interrupted command, delete it, and the embeddings are computed again; otherwise, move "
                 "it or choose another `index_dir`."
             )

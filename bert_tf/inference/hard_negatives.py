@@ -55,7 +55,7 @@ def read_positives(
     else:
         columns = ("text_a", "text_b") if text_columns is None else text_columns
         if len(columns) != 2:
-            raise ValueError(f"`text_column` must name two columns here; got {len(columns)}: {','.join(columns)}.")
+            raise ValueError(f"`text_column` must name two columns; got {len(columns)}: {','.join(columns)}.")
         examples = read_table(path, header=header, text_columns=columns, dialect=dialect)
         pairs = examples.text_a, examples.text_b
     pairs = list(zip(*pairs, strict=True))
@@ -149,8 +149,8 @@ def check_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]])
     example = f"{next(iter(lacking.values()), ''):.60}"
     if len(lacking) == count:
         raise ValueError(
-            f"At least one of the {count} positives must be a text in {index.directory}, such as {example!r}. If they "
-            "are there in a different form (with a title, for example), they would be mined as negatives: pass "
+            f"At least one of the {count} positives must be a text in {index.directory}, such as {example!r}. If the "
+            "index has them in a different form (with a title, for example), they would be mined as negatives: pass "
             "`queries_file` and `qrels_file`, which exclude them by id. If they are missing, add them to the index."
         )
     log = logging.warning if len(lacking) > count / 2 else logging.info

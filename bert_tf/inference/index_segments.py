@@ -103,7 +103,7 @@ class Segment:
         flat, splits = self._columns[column]
         between = splits[rows[0] : rows[-1] + 2] if len(rows) else splits[:1]
         if between[0] < 0 or between[-1] > len(flat) or (between[1:] < between[:-1]).any():
-            raise self.damage(f"{column} whose bytes are not there")
+            raise self.damage(f"{column} with missing bytes")
         starts = splits[rows]
         lengths = splits[rows + 1] - starts
         return Ragged.of_lengths(flat[ranges(starts, lengths)], lengths)

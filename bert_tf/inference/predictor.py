@@ -94,7 +94,7 @@ class Predictor:
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
-            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts; got {texts!r:.60}.")
+            raise ValueError(f"`texts` must be a string, or a list or other iterable of texts; got {texts!r:.60}.")
         is_one = self._is_example(texts)
         columns = self._columns([texts] if is_one else present_list(texts))
         answers = self._predict(columns, range(len(columns[0])), batch_size, self._model.are_few(columns))

@@ -70,8 +70,8 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """
     if MASKED_LM_HEAD not in getattr(model, "others", {}):
         raise ValueError(
-            f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
-            "as it was after pretraining, before fine-tuning."
+            f"`model` must have a masked-LM head; {name_of_model(model)} does not have one. Load the model as it was "
+            "after pretraining, before fine-tuning."
         )
     if model.config.enhanced_mask_decoder:
         raise ValueError(

@@ -306,8 +306,8 @@ def head_of(model: Any) -> TextHead:
         )
     if head is None and _SPANS not in others:
         raise ValueError(
-            "Attributions require a head for labels, tags or answers; "
-            f"{name_of_model(model)} has none. Use a model that was fine-tuned for a task."
+            f"Attributions require a head for labels, tags or answers; {name_of_model(model)} has no such head. Use a "
+            "model that was fine-tuned for a task."
         )
     trained = trained_of(model)
     task = trained and trained.task

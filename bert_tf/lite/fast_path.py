@@ -198,7 +198,7 @@ def read_speed(path: str) -> Speed:
         return Speed(most, int(speed[INTERPRETERS]), bool(speed[ONLY_SHORT]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} must hold {MOST_TEXTS!r} by length, {INTERPRETERS!r} and {ONLY_SHORT!r}; got {brief(text)}. "
+            f"{path} must contain {MOST_TEXTS!r} by length, {INTERPRETERS!r} and {ONLY_SHORT!r}; got {brief(text)}. "
             "Export the model again."
         ) from error
 

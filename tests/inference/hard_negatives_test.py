@@ -254,7 +254,7 @@ def test_whole_or_not_at_all(index, tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--range_max=3"], "--range_max must be at least the sum of --range_min and --num_negatives; got"),
-    (["--text_column=text_a"], "--text_column must name two columns here; got 1: text_a"),
+    (["--text_column=text_a"], "--text_column must name two columns; got 1: text_a"),
     (["--queries_file=q.tsv"], "--queries_file requires --qrels_file. Add"),
     (["--queries_file=q.tsv", "--qrels_file=q.txt"], "Pass either --input_file, or --queries_file "
      "with --qrels_file; got both."),

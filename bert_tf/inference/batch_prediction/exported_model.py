@@ -97,8 +97,8 @@ def find_model(model: str, signature: str = DEFAULT, batch_size: int = 64) -> Ex
     definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
-            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
-            f"Got {signature!r}."
+            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or '(none)'}. Got "
+            f"{signature!r}."
         )
     definition = definitions[signature]
     inputs, outputs = _read_inputs(path, signature, definition), tuple(sorted(definition.outputs))

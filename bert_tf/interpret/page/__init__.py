@@ -120,9 +120,9 @@ def visualize(
             such view, layer or target.
     """
     if not 1 <= len(texts) <= 2:
-        raise ValueError(f"There must be a text, or two for a pair; got {len(texts)}; give one or two.")
+        raise ValueError(f"Pass one text, or two for a pair; got {len(texts)}.")
     if wrong := [each for each in texts if not isinstance(each, str)]:
-        raise ValueError(f"`texts` must be strings; got {wrong[0]!r}; give a text, or two for a pair.")
+        raise ValueError(f"`texts` must be strings; got {wrong[0]!r}.")
     model = load_if_path(model)
     if not hasattr(model, "tokenizer"):
         raise ValueError("`model` must be a model from `bert_tf.load`, or its path. An encoder alone has no tokenizer.")

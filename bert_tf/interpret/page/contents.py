@@ -138,16 +138,16 @@ def _list_notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
     if not row.words:
-        notes.append("The text holds no word: what is shown is about the model's special tokens alone.")
+        notes.append("The text contains no words: the results are about the model's special tokens alone.")
     if trained and len(row.tokens) > trained.max_seq_length:
         notes.append(
-            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and a server gives it no "
-            f"longer ones. All {len(row.tokens)} are read here at once."
+            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and servers pass it no "
+            f"longer ones. For this page, it reads all {len(row.tokens)} tokens at once."
         )
     if trained and len(trained.text_inputs) != len(row.texts):
         notes.append(
             f"The model was trained on examples of {_count(trained.text_inputs)} ({', '.join(trained.text_inputs)}). "
-            f"It reads {_count(row.texts)} here."
+            f"For this page, it reads {_count(row.texts)}."
         )
     for note in notes:
         logging.warning("%s", note)

@@ -32,8 +32,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
-                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER; got "
-                f"{text!r}; correct it."
+                f"`target` must be the index of a word from 0, such as 3, or with a tag, 3:B-PER; got {text!r}."
             )
         return (int(match[1]), match[2])
     return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
@@ -46,6 +45,5 @@ def _parse_span(context, text):
     if match := _SPAN.fullmatch(text):
         return int(match[1]), int(match[2])
     raise ValueError(
-        "`target` must be a part of the context, or where one lies in it, such as 10:14; got "
-        f"{text[:60]!r}; correct it."
+        f"`target` must be a part of the context, or its start and end in characters, such as 10:14; got {text[:60]!r}."
     )

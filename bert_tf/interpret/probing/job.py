@@ -77,7 +77,7 @@ def _keep_known_labels(held, labels, path):
                     *(path, (~there).sum(), len(there), brief(strange)))  # fmt: skip
     if not there.any():
         raise ValueError(
-            f"{path} has none of the training labels: {brief(strange)}. Check the column."
+            f"{path} contains none of the training labels, only {brief(strange)}. Check the column."
         )
     chosen = np.flatnonzero(there)
     return Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))

@@ -34,8 +34,8 @@ def load_encoder_teacher(options: DistillationOptions, student: ModelDescription
     if "mlm_logits" in shown and MASKED_LM_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
-            f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has none. "
-            f"Use `distillation_losses` of {', '.join(others)}."
+            f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has no "
+            f"such head. Use `distillation_losses` of {', '.join(others)}."
         )
     layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:

@@ -159,6 +159,6 @@ def test_arrays_that_do_not_fit_together(tmp_path):
     parts = [Slice(str(tmp_path / name), 0, 1) for name in ("part-0", "part-1")]
     for each, width in zip(parts, (2, 3), strict=True):
         Npz().write(each.path, {"x": np.zeros([1, width])})
-    with pytest.raises(ValueError, match=".npz can only hold arrays, and 'x' is not one"):
+    with pytest.raises(ValueError, match=".npz can only store arrays, and 'x' is not one"):
         Npz().join(str(tmp_path / "out.npz"), parts)
     assert sorted(os.listdir(tmp_path)) == ["part-0", "part-1"]
