@@ -69,8 +69,8 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
     kind = str(said).rpartition(".")[2]
     if kind not in kinds:
         raise ValueError(
-            f"{path} must name one of the activations {', '.join(kinds)} of torch; got {brief(said)}; use "
-            "another model."
+            f"{path} must name one of the activations {', '.join(kinds)} of torch; got {brief(said)}, which bert_tf "
+            "does not support."
         )
     return kinds[kind]
 
@@ -89,8 +89,8 @@ def check_reranker_prompts(directory: str):
     if default and prompts[default]:
         raise ValueError(
             f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
-            f"prompt; got {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
-            "key to score texts without the prompt."
+            f"prompt; got {default!r}, which adds {brief(prompts[default])}; remove the key to score texts without the "
+            "prompt."
         )
     if any(prompts.values()):
         _log_reranker_prompts(path, tuple(prompts))

@@ -59,7 +59,7 @@ class InputTemplate:
     def needed_length(self, texts: int) -> str:
         """Returns the requirement of `room_for`, as messages state it."""
         return (
-            f"`max_seq_length` must be at least {self.special(texts)}, to hold the special tokens "
+            f"`max_seq_length` must be at least {self.special(texts)}, to fit the special tokens "
             f"{' '.join(self.pieces(texts))}"
         )
 

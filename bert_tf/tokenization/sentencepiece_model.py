@@ -57,7 +57,9 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
         raise _refusal(path, error) from error
     spec = model.trainer_spec
     if (spec.model_type or UNIGRAM) != UNIGRAM:
-        raise ValueError(f"{path} must be a unigram model; got model_type {spec.model_type}; use another model.")
+        raise ValueError(
+            f"{path} must be a unigram model; got model_type {spec.model_type}, which bert_tf does not support."
+        )
     if spec.byte_fallback:
         _make_bytes_ordinary(model, path)
     elif any(piece.type == BYTE for piece in model.pieces):

@@ -76,8 +76,8 @@ def with_special_tokens(
             token = getattr(template, name)
             if named.get(role, token) != token:
                 raise ValueError(
-                    f"{role} in {directory} must be {token} for a WordPiece model; got {brief(named[role])}; use "
-                    "another model."
+                    f"{role} in {directory} must be {token} for a WordPiece model; got {brief(named[role])}, which "
+                    "bert_tf does not support."
                 )
     texts = {template.before[0]: named.get("cls_token"), template.after[-1]: named.get("sep_token")}
     parts = {name: tuple(texts.get(token) or token for token in getattr(template, name)) for name in _PARTS}

@@ -214,7 +214,7 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     [
         ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
                       {"type": "sentence_transformers.models.LSTM", "path": "2"}]},
-         "got 'LSTM'; use another model"),
+         "got 'LSTM', which bert_tf does not support"),
         ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings"),
     ],
 )  # fmt: skip

@@ -43,7 +43,7 @@ def test_a_path_stands_for_the_model_that_it_holds(path, bert, tmp_path):
     ("function", "message"),
     [
         (lambda path: bert_tf.Encoder(str(path)), r"class str\. For the encoder of a checkpoint, use `bert_tf\.load\("),
-        (lambda path: bert_tf.EncoderConfig(str(path)), r"vocab_size must be .* EncoderConfig\.load reads the conf"),
+        (lambda path: bert_tf.EncoderConfig(str(path)), r"vocab_size must be .* pass it to EncoderConfig\.load"),
         (lambda path: bert_tf.EncoderConfig.from_dict(path), r"an object of class PosixPath\. EncoderConfig\.l"),
         (lambda path: bert_tf.Tokenizer(path), r"tiny is a directory\. Name the file in it, or use `bert_tf\.load\("),
         (lambda path: bert_tf.HubLayer(path), r"has no saved_model\.pb\. .*export_hub` writes one"),

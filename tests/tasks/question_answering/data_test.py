@@ -108,7 +108,7 @@ def test_a_wrong_question_is_named_with_its_place_and_the_remedy(tmp_path, quest
     "text, message",
     [
         ("id\ttext\n", r"squad\.json must be JSON in SQuAD's format; got 'id\\ttext\\n', which cannot be parsed"),
-        ("[1]", r"squad\.json: SQuAD's format requires an object .*'data' is a list; got \[1\]; correct"),
+        ("[1]", r"squad\.json: SQuAD's format requires an object .*'data' is a list; got \[1\]\.$"),
         ('{"data": [{}]}', r"squad\.json: data\[0\]: .*'paragraphs' is a list; got the keys \[\]"),
         ('{"data": [{"paragraphs": [{"qas": [{"id": "q"}]}]}]}', r"data\[0\]\.paragraphs\[0\]: .*'context' is a text"),
     ],
