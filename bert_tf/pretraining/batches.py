@@ -137,8 +137,7 @@ class Records:
             more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
                 f"No records with sequences of {max_seq_length} tokens: in {', '.join(patterns[:3])}{more}, all have "
-                f"{held}. Create some with create_pretraining_data and "
-                f"`max_seq_length={max_seq_length}`."
+                f"{held}. Create some with create_pretraining_data and `max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
 
@@ -288,6 +287,6 @@ def _check_kind(path, held):
     others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
     if "input_ids" not in held or others:
         raise ValueError(
-            f"{path} does not hold pretraining records, but records with {', '.join(held)}. Create some with "
-            "python -m bert_tf create_pretraining_data."
+            f"{path} does not contain pretraining records, but records with {', '.join(held)}. Create some with python "
+            "-m bert_tf create_pretraining_data."
         )

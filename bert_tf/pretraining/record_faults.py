@@ -112,7 +112,7 @@ def _check_stamps_of(path, number, said):
 def _difference(path, stamp, first):
     """Describes the options that differ."""
     if not first:
-        return "one that states how it was made, but the first does not"
+        return "one that describes how it was made, but the first does not"
     here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
     names = [name for name in here if here[name] != there[name]]
     if not names:  # a later version has more fields
@@ -141,6 +141,6 @@ def _in_words(path, number, error):
             "lengths. Create the file again, from files that were made with the same flags."
         )
     return (
-        f"{path} is not a complete record file: it cannot be read from record {number} on, because it is truncated or "
-        "damaged there. Copy or create it again, or omit it."
+        f"{path} is not a complete record file: it cannot be read from record {number} on, where it is truncated or "
+        "damaged. Copy or create it again, or omit it."
     )

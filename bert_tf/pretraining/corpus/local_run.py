@@ -116,7 +116,7 @@ def _tokenize(job, directory, workers) -> tuple[Counter, int]:
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
             "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
-            "It is matched against lines without surrounding white space.",
+            "It is matched against lines without surrounding whitespace.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
     return counts, stage.done

@@ -151,7 +151,7 @@ def _against(law, shapes, options):
 
 def _phrases(counts, phrases):
     """Rows that say what became of a list of phrases."""
-    lost = f"{_number(phrases.unknown)} more hold tokens that the vocabulary lacks"
+    lost = f"{_number(phrases.unknown)} more contain tokens that the vocabulary lacks"
     return [
         ("phrases in the list", _number(phrases.number), lost),
         ("  found in the examples", _number(counts["found"])),
