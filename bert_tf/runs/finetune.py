@@ -137,8 +137,7 @@ def evaluate(
     task = task or type(task_of(path, load_description([path])).task)
     if isinstance(task, type) and not issubclass(task, FineTuningTask):
         raise ValueError(
-            f"`model` must be a model that `finetune` can train. {path} is for {task.name}, which has no evaluation; "
-            "use another model."
+            f"`model` must be a model that `finetune` can train. {path} is for {task.name}, which has no evaluation."
         )
     with tempfile.TemporaryDirectory(prefix="bert_tf_run_") as folder:
         run = finetune(

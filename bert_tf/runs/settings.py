@@ -85,8 +85,8 @@ class FineTuningSettings(
     do_export: bool = option(False, "Export the trained model for TensorFlow Serving.", essential=True)
     export_dir: str | None = option(
         None,
-        "Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: export in "
-        "--output_dir, or litert, onnx or openvino there with that value of --export_for.",
+        "Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: the "
+        "subdirectory export of --output_dir, or litert, onnx or openvino with that value of --export_for.",
         group="Export", essential=True,
     )
     int8_tolerance: float = option(

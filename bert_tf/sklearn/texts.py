@@ -52,7 +52,7 @@ def as_sentences(X: Iterable) -> list[list[str]]:
         if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
             raise ValueError(
                 "`X` must be lists of words, or texts, with at least one word each and without blank words; got "
-                f"{sentence!r:.80} at position {n}; correct or remove it."
+                f"{sentence!r:.80} at position {n}; remove it, or fill it in."
             )
         sentences.append(list(map(str, words)))
     if not sentences:

@@ -136,7 +136,9 @@ class ClientCore:
         kind = (yield from self.signature()).outputs.get(_EMBEDDING)
         size = (kind and kind.shape and kind.shape[-1]) or 0
         if size >= _ENDLESS:
-            raise ValueError(f"Output `embedding` is too large for memory: {size}. Is this a model server?")
+            raise ValueError(
+                f"Output `embedding` is too large for memory: {size}. Check that the address is that of a model server."
+            )
         return size
 
     def text_inputs(self, signature) -> Question:

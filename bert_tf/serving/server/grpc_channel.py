@@ -112,8 +112,8 @@ def _bind(server, address, tls):
 
 def _unfit(path, why):
     return ValueError(
-        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes in a writable directory, with no other file "
-        f"there; got {path}, {why}. Use another path."
+        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes in a writable directory, at which no other "
+        f"file exists; got {path}, {why}."
     )
 
 

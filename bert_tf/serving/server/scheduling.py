@@ -75,7 +75,7 @@ class Scheduler:
         )
         self.answers = Budget(
             max_pending_elements,
-            "The server is sending responses of {held} elements and holds {most} at a time (4 times "
+            "The server is sending responses of {held} elements and buffers at most {most} at a time (4 times "
             "`max_output_elements`); try again later",
             _SMALL_ANSWER,
         )

@@ -74,8 +74,7 @@ def _checked_base_path(path):
     what = "" if find_versions(path) else explain_no_versions(path)
     if what:
         raise ValueError(
-            "`model_base_path` must be a model's directory, which holds its numbered versions; "
-            f"got {path}, {what}."
+            f"`model_base_path` must be a model's directory, which contains its numbered versions; got {path}, {what}."
         )
     return os.path.abspath(path)
 

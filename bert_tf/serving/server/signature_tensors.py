@@ -56,7 +56,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     if len(values) > elements:
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
-        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+        raise invalid(f"{fault.message} has {elements} elements but contains {len(values)}")
 
 
 def _check_content(proto, field, elements, fault, limits):

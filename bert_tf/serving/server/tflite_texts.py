@@ -59,7 +59,7 @@ class TfliteTexts:
         """
         texts = {name: decode_texts(array.tolist()) for name, array in feeds.items()}
         if not all(array.size for array in feeds.values()):
-            raise invalid("The inputs must have at least one text and have none")
+            raise invalid("The inputs must have at least one text; got none")
         with self._pool.idle() as runner:
             try:
                 outputs, counts = self._model.answer(runner, texts)
