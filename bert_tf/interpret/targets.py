@@ -160,7 +160,7 @@ class TokenHead(TextHead):
         logits = self.logits(outputs).numpy()[0]
         firsts = np.unique(row.word_of_token, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
         if not len(firsts):
-            raise ValueError("The text has no words whose tag could be explained. Use another text.")
+            raise ValueError("The text has no words whose tag could be explained. Pass a text with words.")
         if wanted is None:
             shares = np.exp(logits[firsts] - logits[firsts].max(-1, keepdims=True))
             shares /= shares.sum(-1, keepdims=True)

@@ -23,7 +23,7 @@ def declared_problem_type(config: EncoderConfig) -> str | None:
     said = config.extra.get("problem_type")
     if said is not None and (not isinstance(said, str) or said not in _PROBLEM_TYPES):
         raise ValueError(
-            f"problem_type must be one of {', '.join(_PROBLEM_TYPES)}; got {brief(said)}; correct it."
+            f"problem_type must be one of {', '.join(_PROBLEM_TYPES)}; got {brief(said)}."
         )
     return said and _PROBLEM_TYPES[said]
 

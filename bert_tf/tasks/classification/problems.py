@@ -186,8 +186,8 @@ class MultiLabel(LabelProblem):
     default_metrics = ("accuracy", "f1", "weighted_f1", "precision", "recall")
     has_several_labels = True
     metrics_note = (
-        "The metrics pool the decisions on all labels: accuracy is the share of right decisions between yes and no; "
-        "f1, precision and recall are micro averages, of all yeses, whatever their label."
+        "The metrics pool the decisions on all labels: accuracy is the fraction of correct yes/no decisions; f1, "
+        "precision and recall are micro averages over all labels."
     )
 
     def losses(self, logits, target, weights, smoothing):
@@ -243,8 +243,8 @@ class MultiLabel(LabelProblem):
         return ((answers > self.thresholds) == (target > 0)).all(-1)
 
     def error_report(self, examples, target, answers, labels, separator):
-        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
-        remarks |= {"accuracy": "the share of right decisions between yes and no"} | _WEIGHTED
+        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average over all labels")
+        remarks |= {"accuracy": "the fraction of correct yes/no decisions"} | _WEIGHTED
         return MultiLabelReport(
             examples=examples,
             remarks=remarks,

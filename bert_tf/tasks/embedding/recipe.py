@@ -33,8 +33,8 @@ def check_recipe(name, directory, recipe, tokenizer):
     if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
         what = "maps its embeddings with Dense modules" if recipe.steps else "lowercases before its tokenizer"
         raise ValueError(
-            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
-            "model, or its encoder directory."
+            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; pass its "
+            "encoder directory, or a model without this."
         )
 
 

@@ -426,7 +426,7 @@ def _check_freezing(options):
     """Raises ValueError if nothing would be trained."""
     if options.do_train and options.freeze_layers == "all":
         raise ValueError(
-            "`freeze_layers=all` requires a head to train, but sentence embeddings have none. Freeze fewer layers."
+            "`freeze_layers=all` requires a head to train, which sentence embeddings do not have. Freeze fewer layers."
         )
 
 

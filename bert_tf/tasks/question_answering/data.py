@@ -115,8 +115,7 @@ def _answers(question, context, is_impossible):
     if is_impossible == bool(answers):
         there = f"{len(answers)} answers and is_impossible: {str(is_impossible).lower()}"
         raise ValueError(
-            f"{at}: a question must either have an answer, or be marked with is_impossible: true; "
-            f"got {there}; correct the question, or remove it."
+            f"{at}: a question must either have an answer, or be marked with is_impossible: true; got {there}."
         )
     return [_answer(answer, context, f"{at}, answers[{i}]") for i, answer in enumerate(answers)]
 
@@ -124,7 +123,7 @@ def _answers(question, context, is_impossible):
 def _answer(answer, context, at):
     text, start = field(answer, "text", str, at), field(answer, "answer_start", int, at)
     if not text.strip():
-        raise ValueError(f"{at}: the answer text must not be blank; got {text!r}; correct it or the question.")
+        raise ValueError(f"{at}: the answer text must not be blank; got {text!r}.")
     if start < 0 or not context.startswith(text, start):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(

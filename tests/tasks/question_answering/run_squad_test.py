@@ -92,7 +92,7 @@ _BAD = {
     ),
     "a classifier's folder": (
         _but("--output_dir=HOME/other"),
-        r"requires a model for question_answering\. .*other holds one for classification",
+        r"requires a model for question_answering\. .*other contains one for classification",
     ),
     "layers that the model does not have": (_but("--freeze_layers=3"), r"--freeze_layers must be `all` or a number fr"),
 }

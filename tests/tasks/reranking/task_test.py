@@ -166,7 +166,7 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
     ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),
     ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
     ({"qrels_file": "{folder}/other.txt"}, "`qrels_file` must contain judgments for queries in the run. .*other.txt "
-     "contains none for the 3 queries in .*a.run, such as 'q1'; pass"),
+     "contains no judgments for the 3 queries in .*a.run, such as 'q1'; pass"),
     ({"eval_file": "{folder}/empty.run"}, "empty.run contains no queries. Check the path."),
 ])  # fmt: skip
 def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):
