@@ -86,8 +86,8 @@ def order_added_tokens(
         if not inside and token.id != right:
             raise ValueError(
                 f"{source}: the id of an added token must match its line in the vocabulary, or be the next one after "
-                f"the vocabulary of {len(vocab)} tokens; got {brief(token.content)} with the id {token.id} "
-                f"instead of {right}; fix the file, or use files from one model."
+                f"the vocabulary of {len(vocab)} tokens; got {brief(token.content)} with the id {token.id} instead of "
+                f"{right}; copy all tokenizer files from the same model."
             )
         following += token.id == following
     return tokens

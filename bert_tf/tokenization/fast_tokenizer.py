@@ -245,7 +245,7 @@ def _checked(text):
     if isinstance(text, bytes):
         return text.decode("utf-8", "ignore")
     if not isinstance(text, str):
-        raise ValueError(f"A text must be a str or bytes; got {type(text).__name__}: {brief(text)}; correct it.")
+        raise ValueError(f"A text must be a str or bytes; got {type(text).__name__}: {brief(text)}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

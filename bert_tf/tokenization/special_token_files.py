@@ -118,5 +118,5 @@ def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -
     tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
     for role, token in tokens.items():
         if not isinstance(token, str) or not token:
-            raise ValueError(f"{role} in {directory} must be a string; got {brief(named[role])}; correct it.")
+            raise ValueError(f"{role} in {directory} must be a string; got {brief(named[role])}.")
     return tokens

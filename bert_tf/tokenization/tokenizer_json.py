@@ -237,7 +237,7 @@ def check_vocab(vocab, path) -> dict[str, int]:
     """Returns `vocab`, read from `path`, after checking that it maps tokens to ids."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object that maps each token to an id of 0 or more; got {brief(vocab)}; use "
+            f"{path} must contain a JSON object that maps each token to an id of 0 or more; got {brief(vocab)}; use "
             "files from one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):

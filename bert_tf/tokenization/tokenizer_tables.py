@@ -97,8 +97,8 @@ class TokenizerTables:
         if missing:
             raise ValueError(
                 f"The vocabulary lacks the special token {missing[0]}. The model needs "
-                f"{' '.join(dict.fromkeys(needed))}, but the vocabulary has {self.vocab_size} tokens without it: is it "
-                "another model's vocabulary?"
+                f"{' '.join(dict.fromkeys(needed))}, but the vocabulary has {self.vocab_size} tokens without it. Pass "
+                "the vocabulary that belongs to the model."
             )
 
     @classmethod

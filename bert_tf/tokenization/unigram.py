@@ -160,8 +160,8 @@ def _word_splitter(model, vocab_file):
         return tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
     except tf.errors.OpError as error:
         raise ValueError(
-            f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. Is the file "
-            "complete?"
+            f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. The file may be "
+            "incomplete; download it again."
         ) from error
 
 

@@ -111,7 +111,7 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
     if suffix:
         others = known.get("", {}).get("files")
-        logging.info("%s holds the metrics of %s: those of %s are written to %s.", RESULTS_FILE, _names(others),
+        logging.info("%s contains the metrics of %s, so those of %s are written to %s.", RESULTS_FILE, _names(others),
                      _names(files), with_suffix(RESULTS_FILE, suffix))  # fmt: skip
     return ScoredFiles(directory, suffix, files, precision, step)
 

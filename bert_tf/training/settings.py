@@ -157,7 +157,7 @@ class CheckpointSettings:
     keep_checkpoints: int = option(5, "How many recent checkpoints to keep.", low=1)
     keep_optimizer: bool = option(
         False,
-        "Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the "
+        "Keep the optimizer state in the last and the best checkpoint. Otherwise, both contain only the model once the "
         "run has ended.",
         requires=("do_train",),
     )

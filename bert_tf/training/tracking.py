@@ -164,6 +164,5 @@ def _read(path):
             return dict(json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold the tracker ids of the run as JSON: {error}. Delete it to start new tracked "
-                "runs."
+                f"{path} must contain the tracker ids of the run as JSON: {error}. Delete it to start new tracked runs."
             ) from error

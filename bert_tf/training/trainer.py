@@ -134,7 +134,7 @@ class Trainer:
             for v in self.model.variables
         ):
             raise ValueError(
-                f"No trained model found: {self.run.output_dir} holds no checkpoint, and "
+                f"No trained model found: {self.run.output_dir} contains no checkpoint, and "
                 f"{f'{init.path} has no head for this task' if init else '`init_checkpoint` is not set'}. Train one "
                 "with `do_train`."
             )
@@ -245,7 +245,7 @@ class Trainer:
         if newest != step:
             raise ValueError(
                 f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "
-                f"step {step} and is now step {newest}. Run the same command again to resume from there, or choose "
+                f"step {step} and is now step {newest}. Run the same command again to resume from that step, or choose "
                 "another `output_dir`."
             )
 
@@ -309,9 +309,10 @@ def _check_selection(checkpoints, metric_for_best_model):
     best, metric = checkpoints.best(), metric_for_best_model and metric_for_best_model.removeprefix("eval_")
     if best and best.metric != metric:
         raise ValueError(
-            f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
-            f"{best.value:.5f}), so `metric_for_best_model` must be {best.metric}; got {metric or 'none'}. Pass "
-            "it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
+            f"{checkpoints.directory} contains a run that keeps its best checkpoint by {best.metric} (step "
+            f"{best.step}: {best.value:.5f}), so `metric_for_best_model` must be {best.metric}; got "
+            f"{metric or 'none'}. Pass it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` "
+            "to start over."
         )
 
 

@@ -271,7 +271,7 @@ def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = 
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
         raise ValueError(
-            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose another one."
+            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose a new directory."
         )
 
 
@@ -317,7 +317,7 @@ def check_exists(path: str, parameter: str | None = None):
     """Raises ValueError if a file does not exist; the message includes the `parameter` that named it."""
     if not os.path.exists(path):
         named, is_pattern = f" (`{parameter}`)" if parameter else "", glob.has_magic(path)
-        remedy = "No file matches this pattern; check it and the folder." if is_pattern else "Check its spelling."
+        remedy = "No file matches this pattern; check it and the directory." if is_pattern else "Check its spelling."
         raise ValueError(f"File not found: {path}{named}. {remedy}")
 
 

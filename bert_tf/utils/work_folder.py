@@ -79,8 +79,8 @@ class WorkFolder:
         if not os.path.exists(path):
             if strangers := self._strangers():
                 raise ValueError(
-                    f"{self.path} cannot hold the parts of this job: it contains "
-                    f"{min(strangers)} but no {_MANIFEST}. Use another `output_file`."
+                    f"{self.path} cannot be used for the parts of this job: it contains {min(strangers)} but no "
+                    f"{_MANIFEST}. Use another `output_file`."
                 )
         else:
             before = read_manifest(path, "use another `output_file`")

@@ -154,7 +154,7 @@ def test_other_settings_are_refused_by_name(ended):
 @pytest.mark.parametrize(
     ("layers", "words"),
     [
-        ((1, 2), r"does not hold the complete state of this run: .*layer_1.* are missing"),
+        ((1, 2), r"does not contain the complete state of this run: .*layer_1.* are missing"),
         ((2, 1), r"more than this run's model: .*layer_1.* Use another"),
     ],
 )

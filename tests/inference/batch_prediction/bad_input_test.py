@@ -120,7 +120,7 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder = home / "out.npz.parts"
     folder.mkdir()
     (folder / "mine.txt").write_text("dear")
-    with pytest.raises(ValueError, match="cannot hold the parts of this job: it contains mine"):
+    with pytest.raises(ValueError, match="cannot be used for the parts of this job: it contains mine"):
         run_table_job(job(home, overwrite=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()

@@ -183,7 +183,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
-        r"No trained model found: HOME/out holds no checkpoint, and --init_checkpoint is not set\. ",
+        r"No trained model found: HOME/out contains no checkpoint, and --init_checkpoint is not set\. ",
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],
