@@ -202,8 +202,8 @@ def _read_peft(path, found, family):
 def hash_weights(path: str | os.PathLike) -> str:
     """Returns a SHA-256 of all weights of a checkpoint; `path` and errors as in `locate`, and as in `Shards`.
 
-    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor. That of shards holds
-    only names, so the shards themselves are hashed.
+    The index of a TF1 checkpoint represents its data, because it contains a checksum of every tensor. That of shards
+    contains only names, so the shards themselves are hashed.
     """
     form, file = locate(path)
     adapter = peft_files.adapter_beside(path)

@@ -36,7 +36,7 @@ class TorchBin:
 
     Attributes:
         path: the file.
-        tensors: name -> Tensor, from a state dict, or from a dict which holds one under "state_dict".
+        tensors: name -> Tensor, from a state dict, or from a dict which contains one under "state_dict".
 
     Raises:
         ValueError: the file is truncated, is not a torch file, tries to run anything other than building tensors, or

@@ -106,7 +106,7 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
         The words to add, each once, and those that are a single token already.
 
     Raises:
-        ValueError: a line holds several words according to the tokenizer, or none; or a word is too long.
+        ValueError: a line contains several words according to the tokenizer, or none; or a word is too long.
     """
     lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
     words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])

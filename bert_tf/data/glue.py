@@ -37,7 +37,7 @@ def check_language(task: GlueTask, language: str | None) -> str:
 
 
 def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.LabeledTexts:
-    """Reads one split ("train", "dev", "dev_mismatched", ...) of a GLUE task from `data_dir`, which holds its files.
+    """Reads one split ("train", "dev", "dev_mismatched", ...) of a GLUE task from `data_dir`, which contains its files.
 
     Ids are those that GLUE's server expects on "test", and row numbers on the other splits. Labels are the task's
     names, or floats on its scale.

@@ -181,7 +181,7 @@ _READERS = {
 
 
 def _select(path, rows, separator, wanted, header, skip_short):
-    """Yields (line, values of the requested columns) for every row; with `header`, the first row holds the names."""
+    """Yields (line, values of the requested columns) for every row; with `header`, the first row contains the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
     if first is None:

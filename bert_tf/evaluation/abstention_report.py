@@ -35,7 +35,7 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
 
 
 def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
-    """Draws the risk, the error rate of the accepted predictions, by coverage, the share that is accepted."""
+    """Draws the risk, the error rate of the accepted predictions, by coverage, the fraction that is accepted."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
     axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"target risk: {1 - share:.3g}")
     if abstention is not None and (given := curve.confidence >= abstention.threshold).any():

@@ -23,7 +23,7 @@ class LabelResult(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the predictions that are correct; 0 if there are none, as for `recall` and `f1`."""
+        """Fraction of the predictions that are correct; 0 if there are none, as for `recall` and `f1`."""
         return self.correct / max(1, self.predicted)
 
     @property

@@ -36,7 +36,7 @@ def ranking_metrics(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[i
 
 
 def recall_at(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[int]], k: int) -> float:
-    """Computes the mean over queries of the share of relevant documents among the first k; trec_eval's `recall.k`.
+    """Computes the mean over queries of the fraction of relevant documents among the first k; trec_eval's `recall.k`.
 
     A query without relevant documents counts as 0.
 

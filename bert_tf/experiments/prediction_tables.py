@@ -42,7 +42,7 @@ class PredictionTable:
     scored_labels: tuple[str, ...] | None = None
 
     def labels_in(self, cell: str) -> set[str] | None:
-        """Returns the labels of a multi-label example; None if a cell holds something else.
+        """Returns the labels of a multi-label example; None if a cell contains something else.
 
         A label's name may contain the separator.
 
@@ -59,7 +59,7 @@ class PredictionTable:
         return None if first is None else set(first)
 
     def numbers(self, name: str) -> np.ndarray:
-        """Returns a column as float64 [n]; raises ValueError if it holds something else."""
+        """Returns a column as float64 [n]; raises ValueError if it contains something else."""
         try:
             return np.array(self.columns[name], np.float64)
         except ValueError as error:

@@ -33,8 +33,8 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
 
     From 16 tokens on, there is a length between each and its double, so that no more than a third is padding.
 
-    These graphs have a fixed sequence length. A file holds one per length, and the weights only once.
-    There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
+    These graphs have a fixed sequence length. A file contains one per length, and the weights only once. There are at
+    least two lengths, so that `LitertRunner` can tell which axes vary with the length.
 
     Args:
         max_seq_length: of the model.

@@ -129,7 +129,7 @@ class DocumentIndex:
         return described.get("created") != self._described.get("created")
 
     def _is_there(self):
-        """Returns whether the directory still holds this index, neither deleted nor created again."""
+        """Returns whether the directory still contains this index, neither deleted nor created again."""
         try:
             return not self._is_another(_read_description(self.directory))
         except ValueError:

@@ -104,7 +104,7 @@ def average_words(text: str | tuple[str, str], features: TokenFeatures) -> Token
         features: features of its tokens.
 
     Returns:
-        The same for words, separated by white space: `tokens` are the words as in the text.
+        The same for words, separated by whitespace: `tokens` are the words as in the text.
     """
     positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.tokens), -1)
     for n, each in enumerate([text] if isinstance(text, str) else text):

@@ -39,7 +39,7 @@ def read_positives(
 ) -> dict[str, list[str]]:
     """Reads queries with the texts that match them, in the order of the file: {query: its different positives}.
 
-    Queries that differ only in white space are one query, and so are positives.
+    Queries that differ only in whitespace are one query, and so are positives.
 
     Args:
         path: a table of pairs, or queries with lists as for `run_reranker`.
@@ -101,7 +101,7 @@ def mine_negatives(
     Args:
         index: the texts to choose from.
         positives: {query: texts that match it}, which are never its negatives, nor is the query itself, whatever their
-            white space. Queries that differ only in white space are one query.
+            whitespace. Queries that differ only in whitespace are one query.
         options: a `MiningOptions`.
         prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
         reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
@@ -164,7 +164,7 @@ def check_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]])
 
 
 def _group(pairs):
-    """Returns {query: its positives} of pairs; of texts that differ only in white space, the first is kept."""
+    """Returns {query: its positives} of pairs; of texts that differ only in whitespace, the first is kept."""
     names, found = {}, {}
     for query, text in pairs:
         query = names.setdefault(_spaced(query), query)
@@ -173,7 +173,7 @@ def _group(pairs):
 
 
 def _spaced(text):
-    """Returns a text with one space for all white space between its words."""
+    """Returns a text with one space for all whitespace between its words."""
     return " ".join(text.split())
 
 

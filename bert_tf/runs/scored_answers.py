@@ -55,7 +55,7 @@ def show_scored(
         scores: {"eval_accuracy": ...} over all of them.
         trainer: of the task.
         settings: of the run.
-        suffix: added to the names if eval_results.txt holds another file's scores: `run_record.ScoredFiles.suffix`.
+        suffix: added to the names if eval_results.txt contains another file's scores: `run_record.ScoredFiles.suffix`.
 
     Raises:
         OSError: a table cannot be written.
@@ -80,7 +80,7 @@ def _more(task, outcomes, salt):
 
 
 def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
-    """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
+    """Shows on the run's page what `do_predict` gave for a file that contains the right answers; arguments likewise."""
     judged = error_reports(task, [outcome])
     step = trainer.global_step
     name, history = f"predict{outcome.suffix}", trainer.history

@@ -1,4 +1,4 @@
-"""Which model a run starts from: the one that its output directory holds, or another."""
+"""Which model a run starts from: the one that its output directory contains, or another."""
 
 import os
 

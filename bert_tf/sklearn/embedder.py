@@ -24,7 +24,7 @@ from bert_tf.utils.names import AUTO, PRECISIONS
 
 @dataclasses.dataclass
 class FrozenEncoder:
-    """An encoder in a directory, loaded when it is first needed; a pickle holds the path, but no weights."""
+    """An encoder in a directory, loaded when it is first needed; a pickle contains the path, but no weights."""
 
     path: str
     options: dict

@@ -45,7 +45,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         num_train_epochs: passes over the examples.
         train_batch_size: examples per step.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
-        warmup_proportion: share of the steps used for warmup.
+        warmup_proportion: fraction of the steps used for warmup.
         freeze_layers: number of layers to freeze, from the embeddings up; "all": the whole encoder.
         layerwise_lr_decay: each layer's learning rate is this times that of the layer above.
         unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all at once.

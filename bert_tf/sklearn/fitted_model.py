@@ -20,7 +20,7 @@ from bert_tf.utils.token_counts import TokenCountLog
 
 
 class FittedModel:
-    """A fine-tuned model. Its pickle holds the files that `save` writes.
+    """A fine-tuned model. Its pickle contains the files that `save` writes.
 
     Args:
         trainer: with the model.

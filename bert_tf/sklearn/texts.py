@@ -40,7 +40,7 @@ def as_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, st
 
 
 def as_sentences(X: Iterable) -> list[list[str]]:
-    """Returns the words of n sentences; those of a text are separated by white space.
+    """Returns the words of n sentences; those of a text are separated by whitespace.
 
     Raises:
         ValueError: there are no sentences, one has no words, a word is not a text or blank, or it is a table.

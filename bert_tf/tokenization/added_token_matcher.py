@@ -271,9 +271,9 @@ def _word_characters(apart) -> np.ndarray:
 
 
 def _solid_around(solid, first, end):
-    """Returns the extent of the white space before `first` and after `end`: int64 [m] twice.
+    """Returns the extent of the whitespace before `first` and after `end`: int64 [m] twice.
 
-    `solid` holds the positions of characters other than white space.
+    `solid` contains the positions of characters other than whitespace.
     """
     ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
     before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1

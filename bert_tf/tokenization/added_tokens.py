@@ -28,7 +28,7 @@ class AddedToken:
     Attributes:
         content: the text that is matched.
         id: its row in the embedding table.
-        lstrip, rstrip: whether it absorbs white space before or after it.
+        lstrip, rstrip: whether it absorbs whitespace before or after it.
         single_word: whether it matches only if no word character is adjacent.
         normalized: whether it is matched in normalized text (lowercased, without accents) rather than in the original
             text.

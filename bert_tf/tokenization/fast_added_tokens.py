@@ -110,14 +110,14 @@ class _SectionFinder:
 
 
 def _back(chars, place):
-    """Returns where the white space before a place begins."""
+    """Returns where the whitespace before a place begins."""
     while place and chars[place - 1] in _WHITE:
         place -= 1
     return place
 
 
 def _ahead(chars, place):
-    """Returns where the white space after a place ends."""
+    """Returns where the whitespace after a place ends."""
     while place < len(chars) and chars[place] in _WHITE:
         place += 1
     return place

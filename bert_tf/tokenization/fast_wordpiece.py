@@ -71,7 +71,7 @@ class FastWordPiece:
         return chars, [each.start for each in stream], [each.end for each in stream]
 
     def _chunk(self, chunk) -> Tokens:
-        """Returns the tokens of text without white space."""
+        """Returns the tokens of text without whitespace."""
         tokens = Tokens([], [], [])
         if _PLAIN.fullmatch(chunk):
             for match in _PLAIN_WORD.finditer(chunk.lower() if self._lower else chunk):
@@ -174,7 +174,7 @@ def _without_marks(stream):
 
 
 def _words(stream):
-    """Splits characters at white space and around isolated ones: lists of characters."""
+    """Splits characters at whitespace and around isolated ones: lists of characters."""
     words, fresh = [], True
     for each in stream:
         apart = each.flags & characters.ISOLATED

@@ -184,7 +184,7 @@ def _check_pieces(pieces):
 def without_normalization(model):
     """Returns a copy without normalization: its input words are normalized and start with the space marker.
 
-    It holds only the fields of `_MESSAGES`, so that nothing unchecked reaches TensorFlow.
+    It contains only the fields of `_MESSAGES`, so that nothing unchecked reaches TensorFlow.
     """
     copy = type(model)()
     copy.CopyFrom(model)

@@ -60,7 +60,7 @@ def with_special_tokens(
     with byte_fallback.
 
     Args:
-        directory: the directory, which may hold special_tokens_map.json.
+        directory: the directory, which may contain special_tokens_map.json.
         config: contents of tokenizer_config.json.
         kind: key of CLASSES.
         family: the model family.

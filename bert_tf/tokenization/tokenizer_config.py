@@ -102,7 +102,7 @@ def read_config(directory: str) -> dict[str, Any]:
     """Reads `tokenizer_config.json` of a directory; returns {} if there is none.
 
     Raises:
-        ValueError: it does not hold a JSON object.
+        ValueError: it does not contain a JSON object.
     """
     path = os.path.join(directory, CONFIG_FILE)
     remedy = "fix the file, or remove it"

@@ -130,7 +130,7 @@ def tokenizer_kind(path: str | os.PathLike) -> str:
     """Returns the KIND of the tokenizer in a tokenizer.json.
 
     Raises:
-        ValueError: the kind is not supported, or the file does not hold a tokenizer.
+        ValueError: the kind is not supported, or the file does not contain a tokenizer.
     """
     return _kind(_read(path), path)
 
@@ -140,7 +140,7 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
 
     Args:
         path: path of the file.
-        kind: the KIND of tokenizer that it must hold.
+        kind: the KIND of tokenizer that it must contain.
 
     Raises:
         ValueError: it is of another kind, damaged, or has settings that this kind does not support.
@@ -369,7 +369,7 @@ def _character_map(path, step):
 
 
 def _metaspace(path, values):
-    """Checks the pre-tokenizer; returns whether it splits at all white space first."""
+    """Checks the pre-tokenizer; returns whether it splits at all whitespace first."""
     steps = _steps(path, values, "pre_tokenizer", "pretokenizers")
     if [step["type"] for step in steps] not in (["WhitespaceSplit", "Metaspace"], ["Metaspace"]):
         raise _refusal(path, "pre_tokenizer", "WhitespaceSplit and Metaspace", values.get("pre_tokenizer"))

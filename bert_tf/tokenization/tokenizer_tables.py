@@ -55,7 +55,7 @@ class TokenizerTables:
     Attributes:
         KIND: the tokenizer's name in `family_registry.FAMILIES`.
         FILES: file names under which `from_directory` looks for the vocabulary, by preference.
-        SPACES: an RE2 regular expression for long white space that is equivalent to one space, or "" for none.
+        SPACES: an RE2 regular expression for long whitespace that is equivalent to one space, or "" for none.
         APART: (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
         vocab: list of str, the tokens in the order of their ids, including added tokens after the vocabulary file.
         vocab_size: number of tokens.
@@ -271,7 +271,7 @@ class TokenizerTables:
 
     @property
     def _mask_lstrip(self) -> bool:
-        """Whether the mask absorbs the white space before it if no file has its flags, as in Transformers 4."""
+        """Whether the mask absorbs the whitespace before it if no file has its flags, as in Transformers 4."""
         return False
 
     @property

@@ -96,7 +96,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str], template: InputTemplate | None = None) -> "Vocabulary":
-        """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens
+        """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; whitespace around tokens
         is stripped.
 
         Args:
@@ -142,7 +142,7 @@ class Vocabulary:
 
     @classmethod
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
-        """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not hold are omitted."""
+        """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not contain are omitted."""
         template = template or InputTemplate()
         tokens = whole.vocabulary(template)
         single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]

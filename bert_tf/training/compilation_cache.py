@@ -34,7 +34,7 @@ def use_compilation_cache(directory: str):
         directory: "auto" stands for bert_tf/xla in the user's cache directory, "none" for no cache.
 
     Raises:
-        ValueError: the path has an apostrophe, which TF_XLA_FLAGS cannot hold.
+        ValueError: the path has an apostrophe, which TF_XLA_FLAGS cannot represent.
         OSError: the directory cannot be created; "auto" only warns.
     """
     if directory == _NONE or _FLAG in os.environ.get(_VARIABLE, "") or has_found_devices():

@@ -36,7 +36,7 @@ class RunConfig:
         reinit_layers: this many of the top layers, and the pooler, start from random weights rather than from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, also in checkpoints, is a running mean of the weights, as old on average as a
-            plain mean over the last steps, this share of all steps; 0: the weights themselves. See `WeightAverage`.
+            plain mean over the last steps, this fraction of all steps; 0: the weights themselves. See `WeightAverage`.
         label_rows: rows of `init_checkpoint`'s head that the task's head starts from. None: the whole head, if it has
             the same shape, otherwise none.
         first_weights: returns {variable path: array} to start from instead of random weights; called only if the run

@@ -69,7 +69,7 @@ class ScoredFiles:
 
     @property
     def is_another(self) -> bool:
-        """Whether eval_results.txt holds another file's metrics and is kept."""
+        """Whether eval_results.txt contains another file's metrics and is kept."""
         return bool(self.suffix)
 
     def note(self, evaluated: Evaluated = Evaluated()):
@@ -88,7 +88,7 @@ class ScoredFiles:
 
 
 def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
-    """Returns the file names for the metrics of some files, and logs them if eval_results.txt holds another file's.
+    """Returns the file names for the metrics of some files, and logs them if eval_results.txt contains another file's.
 
     Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
 

@@ -103,7 +103,7 @@ def _follows_blank(lines, i):
 
 
 def _is_blank(line):
-    """As `not str.strip()`, for which there is white space beyond ASCII too, but mostly without decoding."""
+    """As `not str.strip()`, for which there is whitespace beyond ASCII too, but mostly without decoding."""
     return not line.strip(_ASCII_SPACE) or (not line.isascii() and not line.decode("utf-8", "ignore").strip())
 
 

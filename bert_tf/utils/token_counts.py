@@ -46,17 +46,17 @@ class TokenCounts(NamedTuple):
 
     @property
     def truncated_share(self) -> float:
-        """Share of truncated texts; 0 without texts."""
+        """Fraction of truncated texts; 0 without texts."""
         return self.truncated / max(1, self.texts)
 
     @property
     def unknown_share(self) -> float:
-        """Share of unknown tokens; 0 without tokens."""
+        """Fraction of unknown tokens; 0 without tokens."""
         return self.unknown / max(1, self.tokens)
 
     @property
     def unknown_texts_share(self) -> float:
-        """Share of the texts that consist mostly of unknown tokens; 0 without texts."""
+        """Fraction of the texts that consist mostly of unknown tokens; 0 without texts."""
         return self.unknown_texts / max(1, self.texts)
 
     def large(self, share_of_texts: float = LARGE_SHARE_OF_TEXTS) -> set[str]:

@@ -13,7 +13,7 @@ class Transform:
         to_ours: their array -> ours.
         to_theirs: (our array, number of attention heads) -> theirs.
         shape: their shape -> ours.
-        part, parts: the index of our weight in theirs, which holds this many of ours one after another.
+        part, parts: the index of our weight in theirs, which contains this many of ours one after another.
     """
 
     to_ours: Callable

@@ -95,7 +95,7 @@ class WeightMapping:
         return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 
     def to_ours(self, name: str) -> str | None:
-        """Returns our path for a full name, the first if it holds several weights, or None if it is unknown."""
+        """Returns our path for a full name, the first if it contains several weights, or None if it is unknown."""
         return next(iter(self._paths_of(name)), None)
 
     def _paths_of(self, name):

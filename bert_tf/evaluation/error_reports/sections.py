@@ -24,7 +24,7 @@ _BARS = 18  # labels at most in a plot of bars
 
 
 class Ratio(NamedTuple):
-    """A share of n examples together: the sum of `part` over the sum of `whole`, [n] each; 0 / 0 counts as 0."""
+    """A fraction of n examples together: the sum of `part` over the sum of `whole`, [n] each; 0 / 0 counts as 0."""
 
     part: np.ndarray
     whole: np.ndarray

@@ -123,7 +123,7 @@ def write_glue_report(
 
 
 def as_json(output_dir, results, missing=None, compared=()) -> dict:
-    """Returns what results.json holds; scores are from -1.0 to 1.0."""
+    """Returns what results.json contains; scores are from -1.0 to 1.0."""
     rows = summarize_results(results)
     average = glue_average(rows)
     return {
@@ -159,7 +159,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
 def format_results(results: Sequence[GlueResult]) -> str:
     """Returns results.tsv: a line for each run; metrics that its task does not have are empty.
 
-    `one_answer` holds the answer of a run that gives the same one to all examples.
+    `one_answer` contains the answer of a run that gives the same one to all examples.
     """
     metrics = list(dict.fromkeys(name for result in results for name in result.scores))
     settings = [field.name for field in dataclasses.fields(Point)]

@@ -39,7 +39,7 @@ def write_tuning_report(
 def format_trials(results: Sequence[TrialResult]) -> str:
     """Returns trials.tsv: one line per finished trial and stage, with its values and metrics.
 
-    `one_answer` holds the constant prediction of a trial, if any.
+    `one_answer` contains the constant prediction of a trial, if any.
     """
     names = list(dict.fromkeys(name for result in results for name, _ in result.trial.values))
     scores = list(dict.fromkeys(name for result in results for name in result.scores))

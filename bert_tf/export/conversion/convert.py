@@ -47,7 +47,7 @@ def convert_model(
         do_lower_case: None: as in the source.
 
     Raises:
-        ValueError: the source is incomplete, the format cannot hold all of it, or verification fails.
+        ValueError: the source is incomplete, the format cannot represent all of it, or verification fails.
         OSError: a file cannot be written.
     """
     _check_target(source, target, overwrite)
@@ -99,7 +99,7 @@ def save(
         the result of the verification; `str` of it is a report.
 
     Raises:
-        ValueError: the format cannot hold all of it, or something is at `path`.
+        ValueError: the format cannot represent all of it, or something is at `path`.
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
@@ -149,7 +149,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
 
 
 def check_format(form: str, description: ModelDescription, variables: Iterable, task=None):
-    """Checks, before a model is trained, whether a format can hold it.
+    """Checks, before a model is trained, whether a format can represent it.
 
     Args:
         form: a key of `writers.FORMATS`.
@@ -158,7 +158,7 @@ def check_format(form: str, description: ModelDescription, variables: Iterable, 
         task: the task to train for, a `FineTuningTask`; None: nothing that task.json describes.
 
     Raises:
-        ValueError: the format cannot hold the model.
+        ValueError: the format cannot represent the model.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
     model = ModelArrays(description.config, arrays, description.tokenizer)

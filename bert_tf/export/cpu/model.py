@@ -97,7 +97,7 @@ def with_own_weights(
 
 
 def _trace(forward, inputs):
-    """Returns the one function that all signatures call, so that a SavedModel holds its constants once."""
+    """Returns the one function that all signatures call, so that a SavedModel contains its constants once."""
     names = [each.name for each in inputs]
     function = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), inputs, autograph=False)
     return function.get_concrete_function()

@@ -39,7 +39,7 @@ class TokenizerLayer(keras.layers.Layer):
         fixed_length: whether S is max_seq_length.
 
     Raises:
-        ValueError: the directory holds no model; in a call: the input is not strings [n], once or twice;
+        ValueError: the directory contains no model; in a call: the input is not strings [n], once or twice;
             max_seq_length leaves no room for the special tokens, or the model does not support pairs.
     """
 

@@ -106,7 +106,7 @@ class InputTable:
     Attributes:
         path: a table, or any other file with one text per line.
         text_columns: columns of a table, by name or index.
-        list_columns: those of them that hold lists of texts.
+        list_columns: those of them that contain lists of texts.
         id_column: column of row IDs; None: rows are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
         keep_columns: columns of a table to copy to the output.

@@ -37,7 +37,7 @@ Answer = Callable[[TableRows], Columns]
 
 
 class Maker(Protocol):
-    """Creates the prediction function in each process; can be pickled: it holds paths and settings, but no model.
+    """Creates the prediction function in each process; can be pickled: it contains paths and settings, but no model.
 
     Attributes:
         identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
@@ -63,7 +63,7 @@ class TableJob:
         maker: creates the prediction function.
         text_columns: columns of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
-        list_columns: those of text_columns that hold lists of texts.
+        list_columns: those of text_columns that contain lists of texts.
         id_column: column of row IDs, which keeps its name and type; None: rows are numbered from "0", as `id`.
         keep_columns: columns of the table, by name or index, to copy to the output unchanged; "*": all columns that
             are not read for something else.

@@ -42,7 +42,7 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
     Returns:
         majority: of the most frequent label; word: of the most frequent label of the word in training, or of all words
-        if it did not occur; seen: the share of words that did occur, an upper bound for the control except by
+        if it did not occur; seen: the fraction of words that did occur, an upper bound for the control except by
         chance.
     """
     counts = collections.defaultdict(collections.Counter)

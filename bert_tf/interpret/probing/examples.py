@@ -55,7 +55,7 @@ class Labelled:
         return self.take(sorted(np.random.default_rng(seed).permutation(len(self))[:most].tolist()))
 
     def halves(self, share: float, seed: int) -> tuple["Labelled", "Labelled"]:
-        """Splits the texts in two; the second part has this share of them, at least one text."""
+        """Splits the texts in two; the second part has this fraction of them, at least one text."""
         order = np.random.default_rng(seed).permutation(len(self)).tolist()
         cut = len(order) - max(1, round(share * len(order)))
         return self.take(order[:cut]), self.take(order[cut:])

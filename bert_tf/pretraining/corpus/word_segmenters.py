@@ -36,7 +36,7 @@ class WordSegmenter:
         self._split = {JIEBA: _load_jieba, PRETOKENIZED: lambda: str.split}.get(name, lambda: _load_function(name))()
 
     def __call__(self, text: str) -> np.ndarray:
-        """Returns the number of the word of each character of a text, int32 [characters]; -1 for white space.
+        """Returns the number of the word of each character of a text, int32 [characters]; -1 for whitespace.
 
         Raises:
             ValueError: the words are not those of the text.

@@ -171,7 +171,7 @@ class SingleLabel(LabelProblem):
 class MultiLabel(LabelProblem):
     """Multi-label classification: n * L independent yes/no decisions.
 
-    They are evaluated as one list: accuracy is the share of correct decisions; f1, precision and recall are those of
+    They are evaluated as one list: accuracy is the fraction of correct decisions; f1, precision and recall are those of
     yes, the micro average over the labels. weighted_f1 is the mean over the labels, weighted by their examples.
 
     Args:

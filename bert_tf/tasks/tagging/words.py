@@ -131,7 +131,7 @@ class _Spans(NamedTuple):
 
 
 def _mark_words(chars, boundaries):
-    """Returns bool [code points] twice: where words begin, as in `word_spans`, and which characters are white space."""
+    """Returns bool [code points] twice: where words begin, as in `word_spans`, and which characters are whitespace."""
     flat, text = chars.flat_values, chars.value_rowids()
     begins_text = tf.concat([[True], text[1:] != text[:-1]], 0)[: tf.size(text)]
     if boundaries == "whitespace":
