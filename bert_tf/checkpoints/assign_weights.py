@@ -73,8 +73,8 @@ def assign_weights(
             head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
             needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
-        rows: {our path: for each row of the variable, the checkpoint's row to assign; None: the row keeps its values,
-            shuffled}. Such weights may differ in the number of rows.
+        rows: {our path: for each row of the variable, the checkpoint's row to assign; if None, the row keeps its
+            values, shuffled}. Such weights may differ in the number of rows.
 
     Raises:
         ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.

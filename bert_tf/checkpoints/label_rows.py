@@ -19,7 +19,7 @@ class LabelRows:
         path: the trained model: `init_checkpoint`.
         trained: the labels of its outputs, in their order.
         labels: the labels of the new head's outputs.
-        rows: the index in `trained` for each of `labels`; None: a new row.
+        rows: the index in `trained` for each of `labels`; None for a new row.
         renamed: {name in the trained model: new name}.
         reason: why no row can be kept, whatever the names; "" if they can.
     """

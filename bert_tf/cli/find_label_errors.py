@@ -158,7 +158,7 @@ def _train(settings, folder, are_pairs):
     """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
 
     Returns:
-        the folder of that run, which is taken up again where it was interrupted; None: it failed.
+        the folder of that run, which is taken up again where it was interrupted; None if it failed.
     """
     from bert_tf.experiments.label_errors import folds
     from bert_tf.utils.folder_lock import alone_in

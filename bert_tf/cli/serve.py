@@ -151,7 +151,7 @@ def warn_without_effect(settings):
 
 
 def threads(settings) -> dict[str, int]:
-    """Returns {"intra": n, "inter": n}: threads that compute an operation, and operations; 0: not set.
+    """Returns {"intra": n, "inter": n}: threads that compute an operation, and operations; 0 if not set.
 
     Raises:
         ValueError: they are set twice.

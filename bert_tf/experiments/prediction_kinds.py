@@ -30,7 +30,7 @@ class RunPredictions:
         given: the run's predictions as text.
         goodness: float [n], higher is better; for predictions that are right or wrong, 1 if right.
         sums: {metric: each example's contribution, float [n, k]} for metrics that are based on sums.
-        predictions: `gold` and `given` as numbers, for metrics by name; None: not available.
+        predictions: `gold` and `given` as numbers, for metrics by name; None if not available.
         num_classes: number of classes in `predictions`.
         is_right_or_wrong: whether predictions are right or wrong, rather than better or worse by degrees.
     """

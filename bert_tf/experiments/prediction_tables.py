@@ -29,8 +29,8 @@ class PredictionTable:
         scores: {metric: score} of this file, from eval_results.txt.
         labels: names of the model's outputs; () if they have none.
         separator: separator between the labels of a multi-label example.
-        has_several: whether the task is multi-label; None: unknown.
-        scored_labels: labels that classes are scored on; None: all.
+        has_several: whether the task is multi-label; None if unknown.
+        scored_labels: labels that classes are scored on; None for all.
     """
 
     path: pathlib.Path

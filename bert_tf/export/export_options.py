@@ -171,7 +171,7 @@ class ExportOptions:
 
     @property
     def fast_path(self) -> "ExportOptions | None":
-        """Options of the same model for LiteRT next to the SavedModel, which is faster for few texts; None: none.
+        """Options of the same model for LiteRT next to the SavedModel, which is faster for few texts; or None.
 
         LiteRT computes in float32 instead of bfloat16, which it lacks.
         """

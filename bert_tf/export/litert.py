@@ -76,7 +76,7 @@ def write_litert(
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
         task_options: of its task, JSON values.
-        sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None: `lengths` up to
+        sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None for `lengths` up to
             the longest sequence of the model.
     """
     function = tf.function(_answer_of_sequence(served), autograph=False)

@@ -55,7 +55,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
         write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
-            where an interrupted job resumes. None: there are none. If writing the index from that file fails, the
+            where an interrupted job resumes. If None, there are none. If writing the index from that file fails, the
             embeddings are lost.
 
     Raises:

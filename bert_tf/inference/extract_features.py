@@ -35,7 +35,7 @@ class FeatureMaker:
     Attributes:
         model: a checkpoint, as in `bert_tf.load`.
         layers: one of `names.LAYERS`, or indices.
-        pooling: one of `names.POOLINGS`; None: features of every token or word.
+        pooling: one of `names.POOLINGS`; None for features of every token or word.
         unit: "token", a token; or "word": the mean of its tokens, without special tokens.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
         json_lines: return values for JSON Lines, with numbers rounded to six decimals.

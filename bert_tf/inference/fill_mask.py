@@ -39,8 +39,8 @@ class Filler:
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
         top_k: number of predictions per mask.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
-        max_seq_length: maximum sequence length, including [CLS] and [SEP]; None: the model's maximum.
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including [CLS] and [SEP]; None for the model's maximum.
         dtype: of weights and computation, "float32", "bfloat16" or "float16".
 
     Raises:

@@ -43,7 +43,7 @@ def read_positives(
 
     Args:
         path: a table of pairs, or queries with lists as for `run_reranker`.
-        text_columns: the two columns of a table. None: lists, or the columns "text_a" and "text_b".
+        text_columns: the two columns of a table. If None, lists, or the columns "text_a" and "text_b".
         header, dialect: as in `read_table`.
 
     Raises:

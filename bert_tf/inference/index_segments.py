@@ -39,7 +39,7 @@ class Segment:
 
     Args:
         folder: its directory.
-        deleted: name of the file of deleted rows; None: none are deleted.
+        deleted: name of the file of deleted rows; if None, none are deleted.
         vector_dtype: the index's type of vectors, as in `quantize_vectors`.
 
     Attributes:

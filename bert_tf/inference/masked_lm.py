@@ -16,7 +16,7 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
 
     Raises:
         ValueError: there is no such checkpoint, it has no such head, it is a discriminator, or its files do not match.

@@ -114,10 +114,10 @@ class Predictor:
         Args:
             path: a .tsv, .csv, .jsonl or .parquet file, or any other name for one text per line; may be gzipped.
             text_column: a column, or one for each of `inputs`, by name or index. A column named like an input feeds
-                that input; "INPUT=COLUMN" assigns it. None: the columns named like the inputs.
+                that input; "INPUT=COLUMN" assigns it. If None, the columns named like the inputs.
             header: whether line 1 of a .tsv or .csv file names the columns.
             batch_size: as in `__call__`.
-            separator: the character between the columns of a .tsv or .csv file. None: a tab or a comma.
+            separator: the character between the columns of a .tsv or .csv file. If None, a tab or a comma.
             encoding: of a text file, such as "cp1252". None: UTF-8.
 
         Raises:

@@ -59,9 +59,9 @@ class TextScorer:
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
-        max_seq_length: maximum sequence length, including special tokens; None: the model's maximum. Tokens
-            beyond it are neither read nor scored, which is logged.
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including special tokens; None for the model's maximum. Tokens beyond
+            it are neither read nor scored, which is logged.
 
     Attributes:
         measure: "pseudo_log_likelihood" or "log_likelihood": the meaning of the sums.

@@ -105,7 +105,7 @@ class SearchIndex(DocumentIndex):
         """Returns the encoder for queries.
 
         Args:
-            prompt, prompt_name: prompt for queries; None: the model's for queries, or its default prompt.
+            prompt, prompt_name: prompt for queries; None for the model's for queries, or its default prompt.
 
         Raises:
             ValueError: the model is not that of the index, or pools differently.

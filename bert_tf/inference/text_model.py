@@ -52,7 +52,7 @@ class TextModel:
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
         token_counts: truncated texts and unknown tokens so far, if the model counts them.
-        fast_path: LiteRT's model next to the exported one, which answers few texts; None: there is none.
+        fast_path: LiteRT's model next to the exported one, which answers few texts; if None, there is none.
     """
 
     path: str

@@ -30,11 +30,11 @@ class AttributionTarget(NamedTuple):
 
     Attributes:
         name: the label, the tag, or the answer's text.
-        places: (first token, last token) of the target; None: the whole sequence.
+        places: (first token, last token) of the target; None for the whole sequence.
         logits: float32 [n], of all alternatives: labels in the head's order; for a tag, those of its
             token; for a span, [S, 2], each token's logits as start and as end.
         parts: float32 [...], 1 for the head's logits that add up to the score, 0 for all others.
-        probabilities: float64 [labels], as returned by a server; None: the task is unknown.
+        probabilities: float64 [labels], as returned by a server; if None, the task is unknown.
     """
 
     name: str
@@ -89,7 +89,7 @@ class TextHead:
         Args:
             outputs: of the encoder for the sequence.
             row: the encoded text.
-            wanted: the label's name or number; None: the most likely.
+            wanted: the label's name or number; None for the most likely.
 
         Raises:
             ValueError: there is no such label.
@@ -154,7 +154,7 @@ class TokenHead(TextHead):
 
         Args:
             outputs, row: as in `TextHead`.
-            wanted: (index of a word among the row's, tag or None for the most likely), or only the index; None: the
+            wanted: (index of a word among the row's, tag or None for the most likely), or only the index; if None, the
                 word that is least likely to be outside ("O"), or, without such a tag, the most confident one.
         """
         logits = self.logits(outputs).numpy()[0]
@@ -226,7 +226,7 @@ class SpanHead(TextHead):
 
         Args:
             outputs, row: as in `TextHead`.
-            wanted: the answer's offsets in the text, half-open, in code points; None: the most likely.
+            wanted: the answer's offsets in the text, half-open, in code points; None for the most likely.
 
         Raises:
             ValueError: there is no token at these offsets.

@@ -34,7 +34,7 @@ class FastPath:
     Args:
         path: the directory of a version that has `FOLDER`.
         cores: number of cores that requests may use together.
-        threads: the most that compute one request; None: all cores.
+        threads: the most that compute one request; None for all cores.
         engine: "auto": it takes what LiteRT computed faster when the version was exported; "litert": everything.
 
     Attributes:
@@ -75,8 +75,8 @@ class FastPath:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must answer.
-        Bytes that are not UTF-8 are dropped, as in the SavedModel.
+        None if all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must
+        answer. Bytes that are not UTF-8 are dropped, as in the SavedModel.
         """
         columns = {name: decode_texts(array.tolist()) for name, array in texts.items()}
         with self._pool.idle() as runner:

@@ -25,7 +25,7 @@ class LitePredictor:
     Args:
         path: a model.tflite of `export_for=litert`, its version, or the directory of the versions, of which the newest
             is used; or an export for CPUs in int8, which has such a file, too.
-        threads: number of threads; None: the number of cores.
+        threads: number of threads; None for the number of cores.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").

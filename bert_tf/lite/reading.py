@@ -25,7 +25,7 @@ class Reading:
         packer: of the model.
         compute: the graph.
         longest: the most tokens that it computes.
-        read_tokens: the most tokens that are read of a text, so that one far longer is cut; None: all.
+        read_tokens: the most tokens that are read of a text, so that one far longer is cut; None for all.
 
     Attributes:
         counts: of the texts so far.

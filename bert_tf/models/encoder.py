@@ -157,7 +157,7 @@ class Encoder(NamedInputsModel):
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _views(self, inputs, whole=False):
-        """Returns the mask, the positions (None: 0, 1, 2, ...), and what `layer_views` returns."""
+        """Returns the mask, the positions (None for 0, 1, 2, ...), and what `layer_views` returns."""
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)

@@ -74,7 +74,7 @@ def check_export_scores(before: Mapping[str, float], after: Mapping[str, float],
 
     Args:
         before, after: {metric: score} on the same examples, `after` in `dtype`.
-        tolerance: relative drop that is allowed; None: any.
+        tolerance: relative drop that is allowed; None for any.
         dtype: of the export.
 
     Raises:

@@ -25,7 +25,7 @@ class StartPoint(NamedTuple):
         settings: of the run, with the options of a trained model where the user gave none.
         options: of the task, as the settings say.
         model: files of the model, with the adapters that are to be trained.
-        earlier: the task that an earlier run left with the model; None: there is none.
+        earlier: the task that an earlier run left with the model; if None, there is none.
         trained: the same, or None if this run trains the model.
     """
 
@@ -58,7 +58,7 @@ def with_trained_options(
     Args:
         kind: the task.
         settings: of the run.
-        trained: the model, as its task.json describes it; None: it has none, or is trained now.
+        trained: the model, as its task.json describes it; if None, it has none, or is trained now.
         model: its files.
     """
     options = options_of(type(kind.options), settings)

@@ -48,14 +48,14 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         warmup_proportion: fraction of the steps used for warmup.
         freeze_layers: number of layers to freeze, from the embeddings up; "all": the whole encoder.
         layerwise_lr_decay: each layer's learning rate is this times that of the layer above.
-        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all at once.
+        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0 for all at once.
         reinit_layers: this many layers at the top, and the pooler, start from random weights.
-        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: no BiLSTM.
+        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None for no BiLSTM.
         gradient_accumulation_steps: number of micro-batches per batch, to save memory.
         bucket_by_length: examples of similar lengths share a batch.
         early_stopping: training stops after this many epochs without a better score on the validation examples, and
-            the best epoch's weights are kept; 0: it runs to its end.
-        metric_for_best_model: the validation metric that selects the best epoch, such as "accuracy"; None: "loss".
+            the best epoch's weights are kept; if 0, it runs to its end.
+        metric_for_best_model: the validation metric that selects the best epoch, such as "accuracy"; None for "loss".
             If it is given without `early_stopping`, the best of all epochs is kept.
         validation_fraction: with `early_stopping` or `metric_for_best_model`: fraction of the examples that are
             used for validation instead of training, unless `fit` receives an `eval_set`.
@@ -201,7 +201,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         """Returns the data of a run: {split: examples}, and the weights of those to train on."""
 
     def _strata(self, targets):
-        """Returns the groups, [n], whose proportions a split is to keep; None: there are none."""
+        """Returns the groups, [n], whose proportions a split is to keep; None if there are none."""
         return None
 
     # --- Training ---

@@ -180,7 +180,7 @@ class KeepBest(ScoreCheckpoints):
         score, run, checkpoints, history: as in `ScoreCheckpoints`.
         metric: "accuracy", "loss", ..., with or without "eval_".
         names: the metrics that `score` returns.
-        patience: the run stops after this many checkpoints without improvement; 0: it never stops early.
+        patience: the run stops after this many checkpoints without improvement; if 0, it never stops early.
 
     Raises:
         ValueError: `score` does not return this metric.

@@ -45,9 +45,9 @@ class History:
     Args:
         output_dir: of the run; it must be there when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
-        data: {split: {"file": path, "rows": number of examples}} of what is read; None: that is not known.
-        record: of the run, to be written when it starts; None: there is none.
-        range_test: by which its learning rate was found, JSON values; None: it was given.
+        data: {split: {"file": path, "rows": number of examples}} of what is read; if None, that is not known.
+        record: of the run, to be written when it starts; if None, there is none.
+        range_test: by which its learning rate was found, JSON values; if None, it was given.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class History:
         Args:
             step: the last one that is done.
             origin: the checkpoint with it, or the one with another model's weights, or None.
-            retrained_from: which rows of that model's head the head starts from, JSON values; None: none, or the run
-                resumes.
+            retrained_from: which rows of that model's head the head starts from, JSON values; None if there are none,
+                or the run resumes.
 
         Raises:
             ValueError: the history is no such file, or a file of the data is not as it was when the run began.

@@ -106,7 +106,7 @@ class WarmupTrapezoid(_Warmup):
 
     Args:
         learning_rate, num_train_steps, num_warmup_steps: as in `WarmupLinearDecay`, except that the peak is reached.
-        num_decay_steps: length of the decay; None: a fifth of the run.
+        num_decay_steps: length of the decay; None for a fifth of the run.
     """
 
     def __init__(self, learning_rate, num_train_steps, num_warmup_steps=0, num_decay_steps=None):

@@ -123,8 +123,8 @@ class FileScores:
     Attributes:
         suffix: of its files' names; "" for eval_results.txt.
         scores: {name as in eval_results.txt: score}.
-        step: of the evaluated model; None: unknown.
-        precision: as of `ScoredFiles`; None: unknown.
+        step: of the evaluated model; None if unknown.
+        precision: as of `ScoredFiles`; None if unknown.
         evaluated: as recorded.
     """
 

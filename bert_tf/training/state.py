@@ -31,7 +31,7 @@ class TrainingState:
     Attributes:
         model, optimizer, step: of the run.
         settings: settings that must be equal when the run resumes.
-        ended_at: the step after which the run ends early, or had already ended when it was restored; None: neither.
+        ended_at: the step after which the run ends early, or had already ended when it was restored; None for neither.
             Callbacks set it.
         watch: runs during steps, but not while checkpoints are saved and evaluated.
         unreported: results of the steps since the last line of the history, which is a mean over
@@ -52,7 +52,7 @@ class TrainingState:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.
 
         Args:
-            ended: leave out the state that only further steps need; False: include everything.
+            ended: leave out the state that only further steps need; if False, include everything.
         """
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():

@@ -56,7 +56,7 @@ TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # the key is also the package's
 
 
 def check_tracking(tracker: str | None):
-    """Raises ValueError if the package of `tracker` cannot be imported; None: no tracker."""
+    """Raises ValueError if the package of `tracker` cannot be imported; None for no tracker."""
     if tracker:
         _package(tracker)
 

@@ -79,9 +79,9 @@ class Trainer:
                 `callbacks.py`; its `resume(step, state)`, if it has one, is called before the first step and after a
                 rollback. Both may end the run early by setting `state.ended_at`.
             held_out: examples to evaluate at every checkpoint, or None.
-            metric_for_best_model: the metric that selects the best model; None: the last step's model is the result.
+            metric_for_best_model: the metric that selects the best model; if None, the last step's model is the result.
             early_stopping: with `metric_for_best_model`: the run stops after this many checkpoints without improvement
-                and counts as finished: training it again does nothing. 0: it runs to its last step.
+                and counts as finished: training it again does nothing. If 0, it runs to its last step.
 
         Raises:
             ValueError: another run is training in the output directory, an argument does not fit, the directory's best

@@ -150,7 +150,7 @@ class Page:
         """Adds a table of rows of any cells: a row's name, its value, remarks if there are any.
 
         Args:
-            heading: what stands above it; None: nothing.
+            heading: what stands above it; None for nothing.
             rows: of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with columns a
                 long text can be opened.
             columns: their names, where the table has columns of its own.
@@ -169,7 +169,7 @@ class Page:
         """Adds a plot, or a note that it is missing if `can_plot` is false. The same data give the same bytes.
 
         Args:
-            heading: what it shows; None: nothing stands above it.
+            heading: what it shows; if None, nothing stands above it.
             draw: called with matplotlib's Axes. One that equals an earlier one is not drawn again.
             height: in inches, for a width of 4.4.
             label: what it shows, for those who cannot see it; by default the heading.

@@ -21,11 +21,11 @@ class Flag:
 
     Attributes:
         name: without dashes.
-        default: its value where it is left out; None: none.
+        default: its value if it is not given; None for no default.
         help: one or two sentences for --help.
         kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
         choices: the values of a string, or of each text in a list, that are allowed; () allows all.
-        low, high: inclusive bounds of a number; None: no bound.
+        low, high: inclusive bounds of a number; None for no bound.
         words: texts that a "float" accepts in place of a number, and keeps as they are.
         required: it cannot be left out.
         group: title under which --help shows it.
@@ -33,10 +33,10 @@ class Flag:
         requires: what must be set if this is: names of settings, or `name=value`.
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
-        decides_result: whether the result of a run depends on it. True: its value is part of the run's identity, so a
-            resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
+        decides_result: whether the result of a run depends on it. If True, its value is part of the run's identity, so
+            a resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
             the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
-            resumed run may have another value. False: nothing does, so trying several values is useless.
+            resumed run may have another value. If False, nothing does, so trying several values is useless.
         reads_model: whether it names a model to read, or a "list" several: a path, or a name on the Hugging Face Hub,
             in whose place the program has the path of the downloaded files. "tokenizer": the weights are not read.
     """

@@ -22,7 +22,7 @@ class TaskTotal:
         encode, decode: convert the sum to JSON values and back.
 
     Attributes:
-        total: the sum; None: there is no result yet.
+        total: the sum; if None, there is no result yet.
         done: number of tasks in it.
         is_complete: whether these are all tasks.
     """

@@ -75,7 +75,7 @@ def _blocks(reader, format, options):
 
 
 def _count(lines, data, start, format):
-    """Returns how many of the lines the block takes; the last document begins at line `start` (0: none does)."""
+    """Returns how many of the lines the block takes; the last document begins at line `start` (if 0, none does)."""
     half = data.count(b"\n", 0, len(data) // 2) + 1
     if start >= half:
         return start

@@ -63,7 +63,7 @@ class TokenCounts(NamedTuple):
         """Returns which counts are so large that they must be warned of: `truncated`, `unknown`, `unknown_texts`.
 
         Args:
-            share_of_texts: of texts that consist mostly of unknown tokens, from which on they must; 0: from one on.
+            share_of_texts: of texts that consist mostly of unknown tokens, from which on they must; if 0, from one on.
         """
         found = {
             "truncated": self.truncated_share > LARGE_SHARE,
@@ -109,7 +109,7 @@ class TokenCountLog:
 
     Args:
         name: of the model, at the beginning of the warnings.
-        max_seq_length: its maximum length in tokens; None: unknown.
+        max_seq_length: its maximum length in tokens; None if unknown.
         fewest: number of texts below which nothing is warned of.
 
     Attributes:

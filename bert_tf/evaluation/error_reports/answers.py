@@ -26,7 +26,7 @@ class QuestionReport(ErrorReport):
         given: the predicted answers; "" for none.
         confidence: float [n], their probabilities.
         exact, f1: float [n], the official scores of each, 0 to 1.
-        threshold: no answer is predicted if its score exceeds the best answer's by more; None: there is always one.
+        threshold: no answer is predicted if its score exceeds the best answer's by more; if None, there is always one.
     """
 
     gold: Sequence[Sequence[str]]

@@ -91,7 +91,7 @@ class ErrorReport(abc.ABC):
         """Returns {name: n cells} of what is written in addition to id and texts."""
 
     def interval(self, metric: str) -> tuple[float, float] | None:
-        """Returns the 95% confidence interval of one of `main_metrics`; None: unknown."""
+        """Returns the 95% confidence interval of one of `main_metrics`; None if unknown."""
         return None
 
     def is_of(self, metric: str, value: float) -> bool:

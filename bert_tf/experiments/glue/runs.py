@@ -62,8 +62,8 @@ class GlueResult:
         folder: its directory.
         scores: official metrics on every dev file, with the names of eval_results.txt, from -1.0 to 1.0.
         seconds: duration in seconds.
-        table: the user's own table (`ScoreTable.to_dict`); None: a GLUE task.
-        one_answer: the model's constant prediction, with which it learned nothing; None: predictions vary.
+        table: the user's own table (`ScoreTable.to_dict`); None for a GLUE task.
+        one_answer: the model's constant prediction, with which it learned nothing; if None, predictions vary.
     """
 
     run: GlueRun
@@ -108,7 +108,7 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterab
 
     Args:
         names: the requested names, or None.
-        glue_dir: GLUE's data directory; None: there are only tables.
+        glue_dir: GLUE's data directory; if None, there are only tables.
         tables: names names of the user's tables, which may be in `names`; without `names`, they follow GLUE's tasks.
 
     Raises:

@@ -42,7 +42,7 @@ class TrialResult:
         score: the metric that ranks it; it may be NaN.
         scores: all metrics in eval_results.txt.
         seconds: duration since its last start.
-        one_answer: the model's constant prediction, with which it learned nothing; None: predictions vary.
+        one_answer: the model's constant prediction, with which it learned nothing; if None, predictions vary.
     """
 
     trial: Trial
@@ -110,7 +110,7 @@ class Folder:
         return parent / f"trial-{trial.number}"
 
     def result(self, trial: Trial, stage: int) -> TrialResult | None:
-        """Returns the result of a trial; None: it has not finished successfully, or the record of it is damaged.
+        """Returns the result of a trial; None if it has not finished successfully, or the record of it is damaged.
 
         Raises:
             ValueError: it does not have the metric.

@@ -44,7 +44,7 @@ def convert_model(
         with_optimizer: also convert Adam's moments and the step; a bert_tf directory also gets the rest of the run's
             state.
         overwrite: replace the model at `target`, once the new directory is complete.
-        do_lower_case: None: as in the source.
+        do_lower_case: if None, as in the source.
 
     Raises:
         ValueError: the source is incomplete, the format cannot represent all of it, or verification fails.
@@ -155,7 +155,7 @@ def check_format(form: str, description: ModelDescription, variables: Iterable, 
         form: a key of `writers.FORMATS`.
         description: of the model.
         variables: the model's variables.
-        task: the task to train for, a `FineTuningTask`; None: nothing that task.json describes.
+        task: the task to train for, a `FineTuningTask`; None for a model without a task.
 
     Raises:
         ValueError: the format cannot represent the model.

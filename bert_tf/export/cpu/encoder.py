@@ -81,7 +81,7 @@ class FastEncoder:
 
 
 class _Embeddings:
-    """int32 [P] ids, segments (None: 0) and positions -> [P, H]."""
+    """int32 [P] ids, segments (None for 0) and positions -> [P, H]."""
 
     def __init__(self, encoder, arithmetic):
         layer, c = encoder.embeddings, encoder.config

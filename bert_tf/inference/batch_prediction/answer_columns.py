@@ -31,7 +31,7 @@ class LabelColumns:
     Attributes:
         model: an `ExportedModel`, or a `TrainedModelMaker`.
         probabilities: "all" (one column of all of them), "columns" (`probability_LABEL` for each label) or "none".
-        top_k: number of the most probable labels to write; None: none.
+        top_k: number of the most probable labels to write, or None.
         has_several_labels: whether a text may have any number of labels.
     """
 
@@ -99,7 +99,7 @@ def label_columns(model: ExportedModel, probabilities: str | None = None, top_k:
 
     Args:
         model: an `ExportedModel`, or a `TrainedModelMaker`.
-        probabilities: as in `LabelColumns`; None: "all", or "none" if there is a `top_k`.
+        probabilities: as in `LabelColumns`; if None, "all", or "none" if there is a `top_k`.
         top_k: as in `LabelColumns`.
 
     Raises:

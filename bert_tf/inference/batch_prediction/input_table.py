@@ -107,7 +107,7 @@ class InputTable:
         path: a table, or any other file with one text per line.
         text_columns: columns of a table, by name or index.
         list_columns: those of them that contain lists of texts.
-        id_column: column of row IDs; None: rows are numbered from "0".
+        id_column: column of row IDs; if None, rows are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
         keep_columns: columns of a table to copy to the output.
         on_null: as in `TableJob`.

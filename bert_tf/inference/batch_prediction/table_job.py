@@ -64,17 +64,17 @@ class TableJob:
         text_columns: columns of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
         list_columns: those of text_columns that contain lists of texts.
-        id_column: column of row IDs, which keeps its name and type; None: rows are numbered from "0", as `id`.
+        id_column: column of row IDs, which keeps its name and type; if None, rows are numbered from "0", as `id`.
         keep_columns: columns of the table, by name or index, to copy to the output unchanged; "*": all columns that
             are not read for something else.
-        num_shards: number of output files, which split the rows evenly and in order; None: one file with just this
+        num_shards: number of output files, which split the rows evenly and in order; None for one file with just this
             name.
         rows_per_part: rows that are predicted and written together.
         num_workers: number of processes.
         overwrite: discard the unfinished work of another job next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
-        on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error".
-            None: null predictions for a null, while an empty text is a text.
+        on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error". If
+            None, null predictions for a null, while an empty text is a text.
         dialect: how a text file of the input is written.
     """
 
@@ -100,7 +100,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
 
     Args:
         job: the batch prediction.
-        runner: of Apache Beam, such as "DirectRunner", whose workers predict the parts; None: this machine.
+        runner: of Apache Beam, such as "DirectRunner", whose workers predict the parts; None for this machine.
         beam_options: additional options, as on the command line of a Beam program.
 
     Returns:

@@ -109,10 +109,10 @@ def visualize(
     Args:
         model: a model from `bert_tf.load`, or its path.
         texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
-        views: which views the page has, names among `contents.VIEWS`, each of which the model must have; None: all
+        views: which views the page has, names among `contents.VIEWS`, each of which the model must have; if None, all
             that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        layers: whose attention is shown, from 0, negative ones from the end; None for all.
+        target: whose score is explained, as `target_of` reads it; None for the model's own answer.
         top_k: how many tokens for a masked word.
 
     Raises:

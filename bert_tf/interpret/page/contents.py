@@ -26,9 +26,9 @@ class PageOptions:
     """The views, layers and target that a page shows.
 
     Attributes:
-        views: names among VIEWS, each of which the model must have; None: all that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        views: names among VIEWS, each of which the model must have; if None, all that it has.
+        layers: whose attention is shown, from 0, negative ones from the end; None for all.
+        target: whose score is explained, as `target_of` reads it; None for the model's own answer.
         top_k: how many tokens for a masked word.
 
     Raises:

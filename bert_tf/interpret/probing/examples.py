@@ -18,7 +18,7 @@ class Labelled:
         texts: n texts, or pairs of them.
         words: the offsets of each text's words, (start, end) in code points; None if texts have labels.
         types: for each text, the names of the labeled items: its words as written; for a text, its first word.
-        labels: for each text, the labels of these; None: no labels were read.
+        labels: for each text, the labels of these; if None, no labels were read.
         path: the file.
     """
 

@@ -76,7 +76,7 @@ class Tls(TlsFiles):
     """TLS settings of a connection; all files are PEM.
 
     Attributes:
-        root_file: certificates of the trusted authorities; None: gRPC's own.
+        root_file: certificates of the trusted authorities; None for gRPC's own.
         key_file, certificate_file: the client's identity, for servers that verify clients.
     """
 
@@ -116,7 +116,7 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_byte
 
     Args:
         server: the address; IPv6 in brackets, "[::1]:8500".
-        tls: encryption; None: no encryption.
+        tls: encryption; None for no encryption.
         kind: `grpc`, or `grpc.aio` for asyncio channels.
         max_answer_bytes: maximum size of a response after decompression; a larger one is an error.
 

@@ -66,7 +66,7 @@ class TensorKind:
 
     Attributes:
         dtype: NumPy's name of its type, such as "float32"; "string".
-        shape: its sizes, None for free ones; None: even their number is free.
+        shape: its sizes, None for free ones; if None, even their number is free.
     """
 
     dtype: str

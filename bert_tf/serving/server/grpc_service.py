@@ -131,7 +131,7 @@ class GrpcServer:
     """The gRPC server for every method of METHODS.
 
     Attributes:
-        port: its port; None: only a Unix socket.
+        port: its port; None if there is only a Unix socket.
     """
 
     def __init__(self, registry, options: ServerOptions):

@@ -49,7 +49,7 @@ def answer(
         path: without the query, still percent-encoded.
         body: of the request.
         call: context of the request.
-        unpack: unpack(body, call) of a compressed body; None: it was not compressed.
+        unpack: unpack(body, call) of a compressed body; if None, it was not compressed.
         routes: {path: function from a JSON object and `call` to a JSON object}, for POST to other paths than models'.
 
     Raises:

@@ -53,7 +53,7 @@ class Scheduler:
     """Scheduler of a server's requests, across all of its models.
 
     Args:
-        max_concurrent_runs: concurrent graph runs; 0: two per core.
+        max_concurrent_runs: concurrent graph runs; 0 for two per core.
         max_pending_tokens: tokens tokens of all running and waiting requests.
         max_pending_elements: elements of all responses being written and sent.
 

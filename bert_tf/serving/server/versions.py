@@ -76,10 +76,10 @@ class Version:
         number: number of the version.
         model: the loaded model.
         compute: runs it for one request or one batch.
-        batched: runs it in a batch with other requests; None: each request is computed for itself.
+        batched: runs it in a batch with other requests; if None, each request is computed for itself.
         scheduler: of the server, shared by all models.
-        batcher: of this version only, closed with it; None: none.
-        fast_path: LiteRT's model next to the SavedModel, which answers few texts; None: there is none.
+        batcher: of this version only, closed with it; or None.
+        fast_path: LiteRT's model next to the SavedModel, which answers few texts; if None, there is none.
         fast_turns: of the requests that it answers, of which it computes a limited number at the same time.
         running: number of running requests.
         retired: whether it no longer accepts requests.
@@ -136,9 +136,9 @@ class Loading:
         bundle: how a version is loaded, warmed up and run.
         scheduler: shared by all models.
         batcher_of: directory of a version -> (its batcher, or None if each request is computed by itself; whether it is
-            only for this version); None: no batching.
-        load_pool: in which models are loaded in parallel; None: one at a time.
-        unload_turns: of the threads that free versions; None: a version's last user frees it.
+            only for this version); None for no batching.
+        load_pool: in which models are loaded in parallel; None for one at a time.
+        unload_turns: of the threads that free versions; if None, a version's last user frees it.
         max_num_load_retries: number of retries for a version that cannot be loaded.
         load_retry_interval_micros: wait before each retry.
         keep_previous_version: whether the version before the newest ones stays loaded.
