@@ -61,7 +61,7 @@ _KNOWN = ("lowercase", "strip_accents", "add_prefix_space", "vocabulary", "merge
 
 
 class PresetTokenizer(NamedTuple):
-    """The tokenizer of a preset; only WordPiece presets state the last two, None means the family's default."""
+    """The tokenizer of a preset; only WordPiece presets contain the last two; None means the family's default."""
 
     vocab_file: str
     do_lower_case: bool | None = None

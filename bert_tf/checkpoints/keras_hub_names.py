@@ -113,7 +113,7 @@ def keras_hub_name_map(model_type: str, projected: bool = True) -> WeightMapping
         projected: whether a linear map follows the embeddings, in the families that can have one.
 
     Raises:
-        ValueError: the family is not supported here or in KerasHub.
+        ValueError: bert_tf or KerasHub does not support the family.
     """
     if family_registry.family(model_type).keras_hub is None:
         there = sorted(name for name, row in family_registry.FAMILIES.items() if row.keras_hub)

@@ -1,4 +1,4 @@
-"""Live KerasHub backbones and tasks: their weights, and what their presets would say of them.
+"""Live KerasHub backbones and tasks: their weights, and the contents that their presets would have.
 
 KerasHub is imported by the functions that need it.
 """

@@ -157,7 +157,7 @@ class _Small(io.FileIO):
 
 
 def _place(file, info):
-    """Returns where the bytes of a zip archive's member lie. torch never compresses: so they are as many as it says."""
+    """Returns where the bytes of a zip archive's member lie. torch never compresses them."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size != info.compress_size:
         raise ValueError(f"the member {info.filename:.80}, compressed or encrypted, which torch never writes")
     file.seek(info.header_offset)

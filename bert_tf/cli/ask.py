@@ -86,13 +86,13 @@ def main(settings: AskSettings, texts):
 
 
 def _input_names(settings, meanings):
-    """Returns what --inputs asks for, or a flag that stands for certain names; () where the model is to say it.
+    """Returns what --inputs asks for, or a flag that stands for certain names; () if the model determines them.
 
     Args:
         meanings: {flag: names}.
 
     Raises:
-        ValueError: they contradict one another, or a name is missing or there twice.
+        ValueError: they contradict one another, or a name is missing or occurs twice.
     """
     names, short = tuple(settings.inputs), [flag for flag in meanings if getattr(settings, flag)]
     if short and "inputs" in settings.given and names != meanings[short[0]]:

@@ -166,7 +166,7 @@ def _reason(error):
 
 
 def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
-    """Returns what a command line of another program says.
+    """Parses a command line of another program.
 
     Args:
         program: its name, for the message.

@@ -107,10 +107,10 @@ Try next
 
 
 def read_scores(path: pathlib.Path) -> dict[str, float]:
-    """Returns what eval_results.txt says, line by line "key = value".
+    """Returns the values in eval_results.txt, which has lines of "key = value".
 
     Raises:
-        ValueError: the file says nothing of eval_accuracy.
+        ValueError: the file does not contain eval_accuracy.
     """
     pairs = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines() if " = " in line)
     scores = {key: float(value) for key, value in pairs}

@@ -155,7 +155,7 @@ def _probabilities(settings, found):
 
 
 def _train(settings, folder, are_pairs):
-    """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
+    """Runs run_classifier in a separate process to train on a fold's examples and predict those held out.
 
     Returns:
         the folder of that run, which is taken up again where it was interrupted; None if it failed.

@@ -35,7 +35,7 @@ def log_end(folder: str, step: int, words: str, program: str, **flags):
     Args:
         folder: `output_dir` of the run.
         step: of its result.
-        words: say what comes next, such as "To serve the model".
+        words: a description of the next step, such as "To serve the model".
         program: which program comes next.
         flags: of it.
     """
@@ -84,7 +84,7 @@ def log_after_pretraining(output_dir: str, step: int):
 
 
 def _bert_tf():
-    """Returns the words that start our programs here."""
+    """Returns the words that start bert_tf's programs in this environment."""
     if shutil.which("bert-tf"):
         return ["bert-tf"]
     script = os.path.join(os.path.dirname(sys.executable), "bert-tf")

@@ -4,10 +4,9 @@
         --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-A Python server. It serves the newest version under EXPORT_DIR, and each newer
-one once it appears there. A SavedModel is a program that runs with your
-permissions: check a model from an untrusted source with `bert-tf verify MODEL
---inspect` first.
+A Python server. It serves the newest version under EXPORT_DIR, and each newer one once it appears. A SavedModel is a
+program that runs with your permissions: check a model from an untrusted source with `bert-tf verify MODEL --inspect`
+first.
 """
 
 import dataclasses
@@ -112,10 +111,10 @@ def version_lines() -> str:
 
 
 def warn_without_effect(settings):
-    """Says which flags ask for something that has no effect.
+    """Logs which flags have no effect.
 
     Raises:
-        ValueError: one asks for something without which the server would be another than is wanted.
+        ValueError: a flag is not supported, and ignoring it would change what the server does.
     """
     if settings.use_alts_credentials:
         raise ValueError(
@@ -243,7 +242,7 @@ def main(settings: ServeSettings):
 
 
 def start_server(settings: ServeSettings):
-    """Returns a running `server.Server` of what the flags ask for, and says where it listens.
+    """Returns a running `server.Server` as the flags specify, and prints where it listens.
 
     Raises:
         ValueError: they ask for what cannot be served.

@@ -68,7 +68,7 @@ def _notes(flag):
 def describe_combinations(flag: Flag, names: Collection[str]) -> str:
     """Returns what a flag requires and excludes, as sentences: "Requires --a and --b=c. Cannot be combined with --d."
 
-    Before them, says that a model may be named.
+    Before them, a line explains that a model may be named.
 
     Args:
         flag: of a command.

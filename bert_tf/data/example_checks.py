@@ -1,4 +1,4 @@
-"""Checks of the examples of a run's files before the run; here those of rows without a text or label."""
+"""Checks of the examples of a run's files before the run; this module checks for rows without a text or label."""
 
 from collections.abc import Mapping
 

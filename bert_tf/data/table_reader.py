@@ -73,7 +73,7 @@ def without_end(line: str) -> str:
 def _lines(path, encoding):
     """Yields the lines of a file, each with its end.
 
-    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
+    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they count as ordinary text.
 
     Raises:
         ValueError: as in `files.read_lines`, or the lines end in bare carriage returns.

@@ -21,7 +21,7 @@ def ranks(
     Args:
         queries: float [q, D].
         candidates: float [c, D], c >= q: the n-th candidate matches the n-th query.
-        query_texts, candidate_texts: int [q] and [c], equal for equal texts. A candidate that is there several times
+        query_texts, candidate_texts: int [q] and [c], equal for equal texts. A candidate that occurs several times
             counts once, and the matches of equal queries do not count for each other. If None, all texts differ.
     """
     queries, candidates, found, matches = unit(queries), unit(candidates), [], {}

@@ -55,7 +55,7 @@ class Question(NamedTuple):
         """Whether the context does not contain the answer (SQuAD 2.0).
 
         Raises:
-            ValueError: it says neither true nor false.
+            ValueError: it is neither true nor false.
         """
         return field(self.question, "is_impossible", bool, self.at) if "is_impossible" in self.question else False
 

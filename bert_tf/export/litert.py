@@ -178,7 +178,7 @@ def _trace_raw(function, served, length):
 
 
 def _sequence_specs(served, length):
-    """Returns the input specs of a signature: one sequence of this length (None: any), and one position to predict."""
+    """Returns the input specs of a signature: one sequence of this length, or any, and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 

@@ -69,7 +69,7 @@ def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex
     """Reads queries with relevances, from files as `run_reranker` takes them.
 
     Returns:
-        {query: texts of its relevant documents in the index}, without queries that have none there.
+        {query: texts of its relevant documents in the index}, without queries that have none in it.
 
     Raises:
         ValueError: as `read_judged_queries`.

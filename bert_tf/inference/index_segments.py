@@ -172,7 +172,7 @@ def write_segment(folder: str, columns: Mapping[str, np.ndarray | Ragged]):
     """Writes documents, as `document_columns` returns them, to a new directory.
 
     Raises:
-        ValueError: an id is there twice.
+        ValueError: an id occurs twice.
         OSError: a file cannot be written, for example because the disk is full.
     """
     os.mkdir(folder)

@@ -74,7 +74,7 @@ class SpladeExtractor(SparseExtractor):
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        recipe: how its logits are pooled, and the maximum sequence length that its files state.
+        recipe: how its logits are pooled, and the maximum sequence length in its files.
         max_seq_length: maximum sequence length. If None, that of the recipe, but at most the model's.
         do_lower_case: as in `bert_tf.load`.
         max_active_dims: as in `SparseExtractor`.
@@ -124,7 +124,7 @@ class StaticExtractor(SparseExtractor):
     Args:
         directory: of the SparseEncoder.
         recipe: where its weights are.
-        max_seq_length: number of tokens that are read of a text. If None, as its files state, otherwise all.
+        max_seq_length: number of tokens that are read of a text. If None, the number in its files, otherwise all.
         do_lower_case, max_active_dims: as in `SpladeExtractor`.
 
     Raises:

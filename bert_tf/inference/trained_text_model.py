@@ -22,7 +22,7 @@ def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
 
     Args:
         path: directory of the model.
-        pairs: whether a Hugging Face text classifier, whose files do not state it, reads text pairs.
+        pairs: whether a Hugging Face text classifier, whose files do not contain this, reads text pairs.
 
     Raises:
         ValueError: there is no trained model in the directory, or its files are not complete.

@@ -43,7 +43,8 @@ def masked_words(
 
     The whole head is applied to each layer as if it were the last: linear map, activation, LayerNorm and the word
     table. For a model with `norm_first`, the final norm comes first, as it does after the last layer. A
-    causal model predicts the next token at each position: here the prediction is at the position that it is about.
+    causal model predicts the next token at each position; the returned predictions are at the position of the predicted
+    token.
 
     Args:
         model: a model from `bert_tf.load`, or its path, with such a head.

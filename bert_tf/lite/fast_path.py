@@ -1,8 +1,8 @@
 """The .tflite file next to a SavedModel, which answers few texts in a fraction of the SavedModel's time.
 
 An export for CPUs has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
-speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, a model
-whose graphs have fixed lengths has those for short texts only. TensorFlow Serving passes over the folder.
+speed.json, which contains the number of texts up to which it was faster when it was exported. In float32 and bfloat16,
+a model whose graphs have fixed lengths has those for short texts only. TensorFlow Serving passes over the folder.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A .tflite file of bert_tf: its graph, and the files within it that say how texts are read and answered."""
+"""A .tflite file of bert_tf: its graph, and the files within it that define how texts are read and answered."""
 
 import io
 import json

@@ -135,7 +135,8 @@ def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
 
 
 def tied_in(directory: str | os.PathLike) -> bool:
-    """Returns whether the output layer is tied to the word embeddings; true unless a configuration there denies it.
+    """Returns whether the output layer is tied to the word embeddings; true unless the directory's configuration denies
+    it.
 
     Raises:
         ValueError: the file does not contain a JSON object.
@@ -161,7 +162,7 @@ def positions_in(directory: str | os.PathLike) -> str | None:
 
 
 def classes_in(directory: str | os.PathLike) -> list[str]:
-    """Returns the class names, `architectures`, of the configuration in a directory; [] if it states none.
+    """Returns the class names, `architectures`, of the configuration in a directory; [] if it has none.
 
     Raises:
         ValueError: the file does not contain a JSON object.
@@ -172,7 +173,7 @@ def classes_in(directory: str | os.PathLike) -> list[str]:
 
 
 def is_projected_in(directory: str | os.PathLike) -> bool:
-    """Returns whether embeddings and layers differ in width; true unless a configuration there denies it.
+    """Returns whether embeddings and layers differ in width; true unless the directory's configuration denies it.
 
     Raises:
         ValueError: the file does not contain a JSON object.

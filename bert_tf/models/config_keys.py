@@ -22,7 +22,7 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         values: contents of bert_config.json, of Hugging Face's config.json, or the output of `EncoderConfig.to_dict`,
-            which says "gelu_tanh" itself and is unchanged.
+            which already contains "gelu_tanh" and is unchanged.
 
     Raises:
         ValueError: a key has a value that the family or this package does not support.

@@ -1,4 +1,5 @@
-"""Reads and writes the activation of a CrossEncoder of sentence-transformers, and refuses what rerankers here lack.
+"""Reads and writes the activation of a CrossEncoder of sentence-transformers, and refuses what bert_tf's rerankers do
+not support.
 
 A CrossEncoder is a text classifier with one output, whose files name the activation of its scores. Its length is the
 tokenizer's.
@@ -76,7 +77,8 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
 
 
 def check_reranker_prompts(directory: str):
-    """Raises ValueError if a CrossEncoder adds a prompt by default, which rerankers here do not; logs other prompts.
+    """Raises ValueError if a CrossEncoder adds a prompt by default, which bert_tf's rerankers do not; logs other
+    prompts.
 
     The prompts of an embedder, from which a reranker may be trained, do not count.
     """
@@ -106,8 +108,10 @@ def _log_reranker_prompts(path, names):
 
 
 def reranker_length(directory: str) -> int | None:
-    """Returns the maximum sequence length that task.json of a reranker states or, for a CrossEncoder, its own files or
-    its tokenizer; None if none does."""
+    """Returns a reranker's maximum sequence length or None.
+
+    It is in task.json or, for a CrossEncoder, in its own files or its tokenizer's.
+    """
     stated = (task_in(directory) or {}).get("max_seq_length") or _transformer_settings(directory).get("max_seq_length")
     return stated or tokenizer_length(directory)
 

@@ -39,7 +39,7 @@ class Encoder(NamedInputsModel):
 
     A call accepts two more inputs. `head_mask`, a list of float [A] per layer, from the lowest, multiplies the
     attention probabilities of the heads, so that 0 disables a head. `input_vectors`, float [B, S, E], replaces the
-    output of the embeddings, so that a gradient can be taken there.
+    output of the embeddings, so that a gradient with respect to it can be taken.
 
     If the configuration has `is_decoder`, every token attends only to itself and earlier tokens, and the last token
     rather than the first represents the sequence. If it has adapters (`lora`), only they and the pooler are trainable.

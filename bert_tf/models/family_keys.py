@@ -64,7 +64,7 @@ def read_layer_types(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
 
 
 def _every_n_layers(kinds, stated, layers):
-    """Returns the n of a list of layers, of several the one that the file states, which may be None."""
+    """Returns the n of a list of layers, of several possible ones `stated`, the file's, which may be None."""
     known = isinstance(kinds, list) and all(kind in list(_ROPE_BASES) for kind in kinds)
     local = [kind == "sliding_attention" for kind in kinds] if known else []
     steps = (stated, *range(1, len(local) + 1))
@@ -245,7 +245,7 @@ def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
 
 
 def write_ntk_scaling(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts `rope_ntk_factor` back to `rope_scaling`, and states that queries, keys and values are one weight."""
+    """Converts `rope_ntk_factor` back to `rope_scaling`, and adds that queries, keys and values are one weight."""
     values = dict(values)
     factor = values.pop("rope_ntk_factor", None)
     scaling = {"rope_scaling": {"type": "ntk", "factor": factor}} if factor else {}

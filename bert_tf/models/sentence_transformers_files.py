@@ -128,7 +128,7 @@ class PoolingConfig(PromptConfig):
         include_prompt: whether the tokens of a prompt are pooled too.
         dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
         steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
-        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
+        similarity: how embeddings are compared according to the model's files; bert_tf compares by "cosine".
     """
 
     layers: str = "last"
@@ -180,7 +180,7 @@ def model_type_of(directory: str) -> str | None:
     """Returns the class of a model, as named in its files: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
 
     Returns:
-        The class, or None if they state none, as those of versions before 5 and of other software.
+        The class, or None if they have none, as those of versions before 5 and of other software.
     """
     path = os.path.join(directory, PROMPTS)
     return read_sentence_settings(path).get("model_type") if os.path.exists(path) else None

@@ -75,7 +75,7 @@ def read_sparse_config(directory: str, kind: str | None = None) -> SpladeConfig 
 
     Args:
         directory: the directory.
-        kind: "query" or "document", which a Router embeds differently. If None, what the Router states as its default.
+        kind: "query" or "document", which a Router embeds differently. If None, the Router's default.
 
     Raises:
         ValueError: a file is damaged, or has unsupported modules or settings; the message names it.

@@ -97,7 +97,7 @@ class Records:
         paths: of the record files.
         lengths: {feature: its length} shared by all files.
         vocab_size, type_vocab_size: exclusive limits of ids and segments, or None for no limits; see `for_model`.
-        metadata: {path: how the file was created, or None if it does not state this}.
+        metadata: {path: how the file was created, or None if it does not contain this}.
     """
 
     paths: list[str]
@@ -183,7 +183,7 @@ class Records:
 
     @property
     def sentence_objective(self) -> str | None:
-        """The sentence objective: "nsp", "sop", "none" if there are no labels, or None if not stated."""
+        """The sentence objective: "nsp", "sop", "none" if there are no labels, or None if unknown."""
         said = (metadata.sentence_objective for metadata in self.metadata.values() if metadata)
         return next(said, None) if self.has_sentences else "none"
 

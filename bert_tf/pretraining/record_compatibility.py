@@ -15,8 +15,8 @@ _CASE = ("do_lower_case", "strip_accents")
 def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
     """Raises ValueError for records of another tokenizer, letter case or sentence objective.
 
-    Files that do not state how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning states
-    what remains unchecked.
+    Files that do not describe how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning
+    lists what remains unchecked.
 
     Args:
         several: all records of a run, including those for evaluation.

@@ -42,7 +42,7 @@ def check_ranges(batch: dict, limits: dict[str, int]):
 def check_stamps(said: tf.Tensor, stamps: list[bytes]):
     """In tf.data: raises tf.errors.InvalidArgumentError if a record has a different stamp of how it was created.
 
-    This happens if a file was concatenated from several: a file states how it was created in its first record only.
+    This happens if a file was concatenated from several: a file describes how it was created in its first record only.
 
     Args:
         said: string [B], the stamp of each record; empty if it has none.

@@ -58,7 +58,7 @@ def _matches(pattern, without):
 
 
 def check_whole(paths: list[str]):
-    """Raises ValueError if the description next to a file states another size.
+    """Raises ValueError if the description next to a file contains another size.
 
     A file truncated between two records cannot otherwise be distinguished from a complete one.
     """
@@ -79,7 +79,7 @@ def number_of_rows(path: str | os.PathLike) -> int:
     """Returns the total number of rows of an output's record files, of which `path` is one.
 
     Raises:
-        ValueError: the description next to them does not state it.
+        ValueError: the description next to them does not contain it.
     """
     source = set_name(os.fspath(path)) + DESCRIPTION
     rows = read_object(source, _KIND, _REMEDY).get("rows")

@@ -23,7 +23,7 @@ class StartPoint(NamedTuple):
 
     Attributes:
         settings: of the run, with the options of a trained model where the user gave none.
-        options: of the task, as the settings say.
+        options: of the task, from the settings.
         model: files of the model, with the adapters that are to be trained.
         earlier: the task that an earlier run left with the model; if None, there is none.
         trained: the same, or None if this run trains the model.

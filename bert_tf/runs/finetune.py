@@ -124,14 +124,14 @@ def evaluate(
     Args:
         model: directory of a trained model, or a run of `finetune`.
         data: the examples, as `eval` of `finetune`.
-        task: as in `finetune`; if None, as the files of the model say.
+        task: as in `finetune`; if None, as in the files of the model.
         output_dir: directory for eval_results.txt and the report. If None, neither is kept.
         metrics: further metrics, as in `finetune`.
         verbose: log the progress.
         settings: as in `finetune`.
 
     Raises:
-        TypeError, ValueError: as in `finetune`; or the files of the model do not say what it predicts.
+        TypeError, ValueError: as in `finetune`; or the files of the model do not define its task.
     """
     path = model.output_dir if isinstance(model, Run) else resolve_model(model, "model")
     task = task or type(task_of(path, load_description([path])).task)

@@ -61,7 +61,7 @@ class Pretraining:
         """Finds records and model.
 
         Raises:
-            ValueError: they are not there, or do not fit each other or the objective.
+            ValueError: they are missing, or do not fit each other or the objective.
         """
         check_tracking(settings.tracking)
         objective, plan = make_objective(settings), plan_records(settings)

@@ -61,7 +61,7 @@ def with_vocabulary_of(settings: PretrainingSettings, several: list) -> Pretrain
 
 
 def task_paths(settings: FineTuningSettings) -> list[str]:
-    """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
+    """Returns where the task of an existing model is described: for training, only in this run's folder."""
     if settings.overwrite_output_dir:
         return []
     paths = [settings.output_dir] if settings.do_train else model_paths(settings)

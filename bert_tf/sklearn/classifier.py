@@ -24,7 +24,7 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
     [n, L], or a list of labels (strings) per text.
 
     Args:
-        class_weights: weights of the classes in the loss: None, 1 each; "balanced"; or {class: weight}.
+        class_weights: weights of the classes in the loss: None for 1 each, "balanced", or {class: weight}.
         label_smoothing: fraction of the target that is spread over all classes.
 
     All other arguments are those of `FineTunedEstimator`.

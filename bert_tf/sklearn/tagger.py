@@ -35,9 +35,9 @@ class BertTagger(FineTunedEstimator):
     per word. Sentences over `max_seq_length` are read in windows.
 
     Args:
-        class_weights: weights of the tags in the loss: None, 1 each; "balanced"; or {tag: weight}, with tags in IOB2.
+        class_weights: weights of the tags in the loss: None for 1 each, "balanced", or {tag: weight} with tags in IOB2.
         label_smoothing: fraction of the target that is spread over all tags.
-        tag_scheme: the scheme of the tags, "iob1", "iob2" or "bioes"; "auto": detected. Predictions are in it, too.
+        tag_scheme: the scheme of the tags, "iob1", "iob2" or "bioes"; "auto" detects it. Predictions use it, too.
 
     All other arguments are those of `FineTunedEstimator`.
 

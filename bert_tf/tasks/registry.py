@@ -114,7 +114,7 @@ def stated_task(directory: str, model: Any) -> TrainedTask | None:
 
 
 def task_of(directory: str, model: Any) -> TrainedTask:
-    """Returns the same as `stated_task`; raises ValueError if the model does not state its task."""
+    """Returns the same as `stated_task`; raises ValueError if the model's files do not define its task."""
     return stated_task(directory, model) or read_task(directory, model.config)
 
 

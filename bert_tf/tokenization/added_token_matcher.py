@@ -66,7 +66,7 @@ class Normalized(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The text between added tokens of n texts, one section after the other; [E1] has the id 7 here.
+    """The text between added tokens of n texts, one section after the other; in this example, [E1] has the id 7.
 
         text         a [E1] b
         sections     "a ", " b"

@@ -17,7 +17,7 @@ class Section(NamedTuple):
     Attributes:
         text: the text, which begins at `origin`.
         origin: its position in the whole text.
-        token: the added token after it. If None, the whole text ends there.
+        token: the added token after it. If None, the whole text ends after this section.
         start, end: the span of this token in the whole text.
     """
 

@@ -224,7 +224,7 @@ def load_fast_tokenizer(source: TokenizerTables | str | os.PathLike) -> FastToke
             `table_registry.save_tables` wrote.
 
     Raises:
-        ValueError: there is no vocabulary, or a file is not what its name says.
+        ValueError: there is no vocabulary, or the content of a file does not match its name.
     """
     if isinstance(source, TokenizerTables):
         return FastTokenizer(source)

@@ -136,7 +136,7 @@ class FastUnigram:
 
         Args:
             text: the text.
-            is_end: whether a text ends here, rather than a chunk before a space.
+            is_end: whether a text ends, rather than a chunk before a space.
             kept: whether a space at the end of the text is a token.
         """
         if not is_end and (plain := self._plain(text)) is not None and self._known.issuperset(plain):

@@ -1,4 +1,4 @@
-"""Special tokens as the files of a tokenizer state them, and the family that they belong to."""
+"""Special tokens according to the files of a tokenizer, and the family that they belong to."""
 
 import dataclasses
 import os

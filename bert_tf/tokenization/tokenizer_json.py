@@ -1,4 +1,4 @@
-"""Reads tokenizer.json of Hugging Face's tokenizers, and rejects settings that the tokenizers here do not support.
+"""Reads tokenizer.json of Hugging Face's tokenizers, and rejects settings that bert_tf's tokenizers do not support.
 
 Every section that affects ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
 added tokens. `file_precedence.py` decides which file takes precedence if the files next to it differ;

@@ -121,8 +121,8 @@ class TokenizerTables:
             family: the model family. If None, it is read from the directory's configuration.
 
         Raises:
-            ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
-                file or name; an unsupported setting in `tokenizer_config.json` or `tokenizer.json`.
+            ValueError: a file is missing or its content does not match its name; a letter case that contradicts the
+                directory's file or name; an unsupported setting in `tokenizer_config.json` or `tokenizer.json`.
         """
         directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = read_config(directory)

@@ -135,8 +135,8 @@ class UnigramTokenizer(UnigramTables, BaseTokenizer):
 def _with_spaces_kept(stream, white, row, splits, kept):
     """Returns the stream with "▁" for spaces that only Metaspace turns into words, and the remaining separators.
 
-    Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other whitespace is part of a word there,
-    and in texts that are not `kept` all whitespace at the end is dropped.
+    Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other whitespace is part of a word, and in
+    texts that are not `kept` all whitespace at the end is dropped.
     """
     end = tf.gather(splits, row + 1)
     is_end = tf.cast(stream.starts, tf.int64) == end - 1  # the line feed that closes each text

@@ -1,6 +1,6 @@
 """A directory for the programs that XLA compiled, so that later processes load them instead of compiling them again.
 
-TensorFlow is imported here only if it is there already, because it reads its environment when it first looks for
+This module uses TensorFlow only if it is already imported, because it reads its environment when it first looks for
 devices: in a command, as soon as it is imported.
 """
 

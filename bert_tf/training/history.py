@@ -43,7 +43,7 @@ class History:
     Until it is started it does nothing, and of several workers only the chief's is started.
 
     Args:
-        output_dir: of the run; it must be there when the run starts.
+        output_dir: of the run; it must exist when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
         data: {split: {"file": path, "rows": number of examples}} of what is read; if None, that is not known.
         record: of the run, to be written when it starts; if None, there is none.
@@ -128,7 +128,7 @@ class History:
         """Adds a section to the page when it is next drawn, replacing any section of that name.
 
         It stays when the run goes on, in this process or in another. With it the page is drawn also where no training
-        was started in this process. If it cannot be made, the log says why.
+        was started in this process. If it cannot be made, the reason is logged.
 
         Args:
             name: of the part.

@@ -70,7 +70,7 @@ class Trainer:
         of the process, every `run.report_steps` and before every checkpoint, so that no checkpoint follows such a step.
 
         Args:
-            batches: takes the step to start at and returns the batches from there on, dicts of tensors [B, ...]. With
+            batches: takes the step to start at and returns the batches from it on, dicts of tensors [B, ...]. With
                 `run.rollback`, it also takes the number of rollbacks so far: a different number must give a different
                 order, for example with `loss_spike_guard.order_seed`.
             on_begin: called once, with the model, after the initial weights and the first batch have been loaded and

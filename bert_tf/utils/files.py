@@ -48,7 +48,7 @@ def read_text(path: str | os.PathLike, encoding: str | None = None) -> str:
 
     Raises:
         ValueError: the path is not a readable file, is compressed although its name does not end in .gz or the other
-            way round, is UTF-16 without an `encoding` that says so, or is not in the `encoding`.
+            way round, is UTF-16 without an `encoding` of UTF-16, or is not in the `encoding`.
     """
     text, lost = read_with_losses(path, encoding)
     if lost:
@@ -218,7 +218,7 @@ def temporary_path(path: str | os.PathLike) -> Iterator[str]:
     `path` does so.
 
     Raises:
-        OSError: nothing can be created there.
+        OSError: no file can be created in the directory.
     """
     with _reserved(os.path.realpath(path)) as (_, reserved):
         yield f"{reserved}{_CONTENT}"

@@ -84,7 +84,7 @@ class BarCell(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell the darker the greater `share`, 0 to 1, is; what it says must be legible without that."""
+    """A cell the darker the greater `share`, 0 to 1, is; its text must be legible without the color."""
 
     shown: Any
     share: float

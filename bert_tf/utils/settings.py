@@ -111,7 +111,7 @@ def _fields(kind):
 
 
 def _said(kind, name):
-    """Returns what `option` said of a field, with its group; None if it is no option."""
+    """Returns the arguments of a field's `option`, with its group; None if it is not an option."""
     fields = {each: each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__}
     said = next((field for field in fields.values() if field and "flag" in field.metadata), None)
     if said is None:

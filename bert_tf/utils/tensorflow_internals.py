@@ -1,4 +1,4 @@
-"""Everything outside TensorFlow's public API that this package uses, so that a new release can break it only here.
+"""Everything outside TensorFlow's public API that this package uses, so that a new release can break only this module.
 
 Each use has a reason: there is no public equivalent (looking up an operation by name, running a session without
 parsing), or it does more than is wanted (`tf.saved_model.load` traces every function again).

@@ -46,7 +46,7 @@ def read_blocks(paths, formats, options, block_bytes: int = 1 << 20) -> Iterator
     Args:
         paths: list of str, as of `find_text_files`.
         formats: the format of each, in `names.TEXT_FORMATS`.
-        options: `TextOptions`; only `document_start` is used here.
+        options: `TextOptions`; only `document_start` is used.
         block_bytes: at most 8 MiB.
 
     Raises:

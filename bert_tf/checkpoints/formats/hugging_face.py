@@ -158,7 +158,7 @@ def _check_pretraining_heads(config, architecture):
 def _check_positions(config, tokenizer):
     """Raises ValueError if Transformers would number positions differently.
 
-    Some families number them from after the padding id, which `config.json` states; others from 0.
+    Some families number them from after the padding id, which is in `config.json`; others from 0.
     """
     first, pad = config.first_position, tokenizer.pad_id
     if family_registry.family(config.model_type).pad_before_positions is None:
@@ -237,9 +237,9 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 def _length_of(model):
-    """Returns the maximum length of the source's tokenizer, if it states one that the model supports.
+    """Returns the maximum length of the source's tokenizer, if it has one that the model supports.
 
-    sentence-transformers from 5.7 on states the length of an embedder only there.
+    sentence-transformers from 5.7 on stores the length of an embedder only in these files.
     """
     longest = model.config.max_length
     stated = tokenizer_length(model.source_dir) if model.source_dir else None

@@ -1,8 +1,8 @@
 """Name maps: the name of each weight in a format, one table used in both directions.
 
 Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the family,
-except that the classifier's head, which has no scope there, is under `classifier/` here. Names that are dropped on
-purpose are in the table too: unknown names are reported, never ignored.
+except that the classifier's head, which has no scope in those checkpoints, is under `classifier/`. Names that are
+dropped on purpose are in the table too: unknown names are reported, never ignored.
 """
 
 import dataclasses

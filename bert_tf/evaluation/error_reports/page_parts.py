@@ -51,7 +51,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
 
 
 def checkpoint_sentence(step: int) -> str:
-    """Returns the sentence of a headline that states which checkpoint its metrics belong to."""
+    """Returns the sentence of a headline that names the checkpoint of its metrics."""
     return f"Checkpoint after step {step:,}."
 
 

@@ -25,7 +25,7 @@ class MetricComparison:
         what: the task, or the directory's name if the task is unknown.
         metric: as in eval_results.txt.
         here, there: the directories of the runs.
-        comparison: result of the bootstrap; its difference is here - there.
+        comparison: result of the bootstrap; its difference is `here` - `there`.
     """
 
     what: str

@@ -82,7 +82,7 @@ def best_setting(rows: Sequence[SettingScores]) -> SettingScores:
 
 
 def glue_average(rows: dict[str, list[SettingScores]]) -> tuple[float, list[str], list[str]] | None:
-    """Returns the mean over GLUE's tasks of the best setting's mean, those tasks, and those that are not here.
+    """Returns the mean over GLUE's tasks of the best setting's mean, those tasks, and the missing ones.
 
     Every task counts once, however many metrics and files it has. None where there is none of GLUE's.
     """

@@ -17,7 +17,7 @@ class ComparedSeeds:
     Attributes:
         what: the task.
         here, there: its best setting in each, among those with at least two seeds that learned something.
-        comparison: result of the permutation test; its difference is here - there.
+        comparison: result of the permutation test; its difference is `here` - `there`.
     """
 
     what: str

@@ -132,7 +132,7 @@ class InputTable:
             unique_ids: whether no two rows may have the same id, which takes some 30 bytes of memory per row.
 
         Raises:
-            ValueError: it does not match the settings, no row has a text, or an id is there twice; the message has file
+            ValueError: it does not match the settings, no row has a text, or an id occurs twice; the message has file
                 and line.
         """
         if os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):

@@ -108,12 +108,12 @@ def visualize(
 
     Args:
         model: a model from `bert_tf.load`, or its path.
-        texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
-        views: which views the page has, names among `contents.VIEWS`, each of which the model must have; if None, all
-            that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None for all.
-        target: whose score is explained, as `target_of` reads it; None for the model's own answer.
-        top_k: how many tokens for a masked word.
+        texts: one text, or two for a pair. A mask token in it, "[MASK]", is a word to predict.
+        views: names of the views to show, from `contents.VIEWS`; the model must have each of them. If None, all that it
+            has.
+        layers: indices of the layers whose attention is shown, from 0; negative ones count from the end. If None, all.
+        target: the prediction to explain, as `target_of` reads it. If None, the model's own.
+        top_k: number of tokens to show for each masked word.
 
     Raises:
         ValueError: there are no texts, or more than two; a text is longer than the model's positions; the model has no

@@ -27,8 +27,8 @@ class PageOptions:
 
     Attributes:
         views: names among VIEWS, each of which the model must have; if None, all that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None for all.
-        target: whose score is explained, as `target_of` reads it; None for the model's own answer.
+        layers: indices of the layers whose attention is shown, from 0; negative ones count from the end. If None, all.
+        target: the prediction to explain, as `target_of` reads it. If None, the model's own.
         top_k: how many tokens for a masked word.
 
     Raises:
@@ -62,7 +62,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
     """Returns what a page shows of a text, or of a pair. The tokenizer's mask in it, "[MASK]", is a blank.
 
     Args:
-        model: what `bert_tf.load` gave.
+        model: a model returned by `bert_tf.load`.
         texts: one, or two.
         choices: which views, layers and so on.
 
@@ -159,7 +159,7 @@ def _count(texts):
 
 
 def _try(add: Callable, model: Any, must: bool) -> str | None:
-    """Adds a view; returns why it cannot be there, where it need not: without the folders of whoever made the page."""
+    """Adds a view; returns why an optional one cannot be shown, without the directories of the page's author."""
     try:
         add()
     except ValueError as error:

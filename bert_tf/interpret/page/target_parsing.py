@@ -1,4 +1,4 @@
-"""Targets of an attribution, whose score a page explains, parsed from what a command line says."""
+"""Targets of an attribution, whose score a page explains, parsed from a command line."""
 
 import re
 from typing import Any
@@ -17,8 +17,8 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
         model: with a head.
         row: of the text.
         text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
-            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
-            it is.
+            "3:B-PER"; for an answer its text, or its start and end in the context, "10:14". Non-strings are returned
+            unchanged.
 
     Raises:
         ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist

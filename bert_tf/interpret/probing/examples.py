@@ -77,7 +77,7 @@ def read_labelled_texts(
     header=True,
     dialect: Dialect = DEFAULT_DIALECT,
 ):
-    """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; label_column None: without."""
+    """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; without labels if None."""
     columns = {"text_columns": text_columns, "label_column": label_column}
     examples = read_table(path, header=header, dialect=dialect, **columns)
     texts = examples.text_a

@@ -150,7 +150,7 @@ def _against(law, shapes, options):
 
 
 def _phrases(counts, phrases):
-    """Rows that say what became of a list of phrases."""
+    """Rows about the use of a list of phrases."""
     lost = f"{_number(phrases.unknown)} more contain tokens that the vocabulary lacks"
     return [
         ("phrases in the list", _number(phrases.number), lost),

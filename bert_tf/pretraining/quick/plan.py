@@ -1,4 +1,4 @@
-"""Plans quick pretraining: the number of steps within the time limit, from measurements; no clock is read here."""
+"""Plans quick pretraining: the number of steps within the time limit, from measurements; it reads no clock."""
 
 import dataclasses
 import datetime

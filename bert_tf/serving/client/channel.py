@@ -37,9 +37,9 @@ class Retry:
     Attributes:
         attempts: total number of calls; 1 means no retries.
         first_wait: maximum seconds before the second call. Each further wait is twice as long. All are random, between
-            half and all of that, so that callers that failed together do not retry together. If the
-            server states a wait, in words ("retry after 0.2 s") or with `grpc-retry-pushback-ms` in the trailing
-            metadata of its error, that one applies; a negative number there forbids a retry.
+            half and all of that, so that callers that failed together do not retry together. If the server asks for a
+            wait, in words ("retry after 0.2 s") or with `grpc-retry-pushback-ms` in the trailing metadata of its error,
+            that one applies; a negative number there forbids a retry.
         longest_wait: maximum seconds of the client's own waits.
     """
 

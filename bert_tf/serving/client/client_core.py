@@ -185,5 +185,5 @@ class ClientCore:
 
 
 def _typed_rows(rows, typed):
-    """Returns rows as `typed` says: as they are, as objects of their kind, or of a given dataclass."""
+    """Returns rows according to `typed`: as they are, as objects of their kind, or of a given dataclass."""
     return [to_dataclass(row, None if typed is True else typed) for row in rows] if typed else rows

@@ -90,7 +90,7 @@ class ModelSignature:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """Names of its inputs in their customary order: question, context."""
+        """Names of its inputs in their standard order: question, context."""
         return order_of(self.inputs)
 
 
@@ -112,7 +112,7 @@ class VersionStatus:
 
 
 def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of inputs in their customary order; sorted if there is none."""
+    """Returns the names of inputs in their standard order; sorted if there is none."""
     names = set(inputs)
     return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
 

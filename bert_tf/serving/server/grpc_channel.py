@@ -76,7 +76,7 @@ class UnixSocket:
         """Makes `server` listen on a socket, which is not visible before `take`.
 
         Raises:
-            ValueError: no socket can be created at `path`, or something else exists there.
+            ValueError: no socket can be created at `path`, or another file exists at it.
         """
         # Short, because its length is limited too; random, because servers in two containers may have the same process
         # id.

@@ -1,4 +1,4 @@
-"""A version's requests are computed in the batches of all models, or in its own if a file in its directory says so."""
+"""Requests for a version are computed in the batches of all models, or in its own if its directory has such a file."""
 
 import dataclasses
 import os

@@ -37,8 +37,8 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
     """Loads models and serves them over gRPC and REST until `stop` is called.
 
     Args:
-        model_base_path: directory with one numbered directory per version of a model, of which the newest is served; if
-            None, the option `model_config_file` lists the models, or there are none, only `routes`.
+        model_base_path: directory with one numbered directory per version of a model, of which the newest is served. If
+            None, the option `model_config_file` lists the models, or there are only `routes`.
         model_name: name of the model in requests.
         options: fields of `ServerOptions`.
 

@@ -22,7 +22,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     """Raises ServingError if a TensorProto is malformed or too large, before memory is allocated for it.
 
     A shape may have more elements than there are values: the last value is then repeated, and without any, all are 0
-    or "". TensorFlow Serving does not limit this; here, the limit is small, because a request of 60 bytes could
+    or "". TensorFlow Serving does not limit this; bert_tf's limit is small, because a request of 60 bytes could
     otherwise claim gigabytes. It drops values beyond the shape in silence; here, they are an error.
 
     Args:

@@ -44,7 +44,7 @@ Compute = Callable[..., dict[str, np.ndarray]]
 def direct(model: "SavedModel | TfliteModel | TfliteTexts", scheduler: Scheduler) -> Compute:
     """Returns a function that computes each request by itself, in the caller's thread, when it is its turn.
 
-    Many rows are computed in parts: others have their turn in between, and abandoned requests end there.
+    Many rows are computed in parts: others have their turn in between, and abandoned requests end between parts.
     """
 
     def compute(signature, inputs, aliases, call, plan=None):

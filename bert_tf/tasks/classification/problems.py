@@ -34,7 +34,7 @@ class Problem(abc.ABC):
             value.
         has_several_labels: whether an example may have any number of labels.
         fitted_thresholds: the probability above which each of several labels is predicted. If None, none were fitted.
-        metrics_note: what the model card says of the metrics.
+        metrics_note: a note for the model card about the metrics.
     """
 
     target = "label_ids"
@@ -88,7 +88,7 @@ class Problem(abc.ABC):
         return {}
 
     def card_facts(self, labels: Sequence[str]) -> dict[str, str]:
-        """Returns what the model card says of the outputs; `labels`: their names."""
+        """Returns the model card's facts about the outputs; `labels`: their names."""
         return {}
 
 

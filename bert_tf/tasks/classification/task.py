@@ -144,7 +144,7 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def from_pretrained(cls, directory, model):
-        """Returns a classifier of single texts: the files do not state whether it was trained on pairs."""
+        """Returns a classifier of single texts: the files do not show whether it was trained on pairs."""
         problem = problem_of(model.config, model.labels)
         if problem is None:
             return None

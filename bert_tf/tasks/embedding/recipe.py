@@ -48,7 +48,7 @@ def check_pooled_prompts(name, directory, recipe, has_prompts):
 
 
 def parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
-    """Returns the prompts that the option states by name, and the name of the default prompt."""
+    """Returns the prompts in the option by name, and the name of the default prompt."""
     if not given.lstrip().startswith("{"):
         return ({"default": given}, "default") if given else ({}, None)
     try:

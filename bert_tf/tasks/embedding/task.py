@@ -60,7 +60,8 @@ class EmbeddingTask(FineTuningTask):
 
     Args:
         config: configuration of the encoder.
-        layers: the layers that are pooled, one of `names.LAYERS`; a weighted sum is the mean here.
+        layers: the layers that are pooled, one of `names.LAYERS`; a weighted sum is a mean, because no weights are
+            trained.
         poolings: some of `names.POOLINGS`; several are concatenated.
         normalize: whether to divide served embeddings by their length; losses and metrics always use cosines.
         loss: a key of `LOSS_FUNCTIONS`.

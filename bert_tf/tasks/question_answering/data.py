@@ -21,7 +21,7 @@ class SquadExamples:
         contexts: the paragraph of each question; questions about the same paragraph share the object.
         answers: [(text, start)] of each question, start in code points of its context; context[start:] begins with
             text. Empty if there is no answer or answers were not requested.
-        is_impossible: whether the file states that the context does not contain the answer (SQuAD 2.0).
+        is_impossible: whether, according to the file, the context does not contain the answer (SQuAD 2.0).
         path: path of the file.
         positions: (article, paragraph, question) of each, from 0.
         golds: reference answers to the same questions. If None, not every question has answers.

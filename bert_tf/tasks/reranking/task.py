@@ -234,7 +234,7 @@ def has_one_score(model: Any) -> bool:
 
 
 def _stated_length(options):
-    """Returns the maximum sequence length that the files of the initial model state, or None."""
+    """Returns the maximum sequence length in the files of the initial model, or None."""
     return reranker_length(directory_of(options.init_checkpoint)) if options.init_checkpoint else None
 
 

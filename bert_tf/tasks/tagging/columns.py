@@ -95,8 +95,8 @@ def read_columns(
     """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
-    the values of "id" if every line has one. Columns have names there, so their indexes do not matter. Or a text and
-    its entities as character spans, also as a list in .json: see `tagging_spans.read_span_texts`.
+    the values of "id" if every line has one. Columns have names in .jsonl, so their indexes do not matter. Or a text
+    and its entities as character spans, also as a list in .json: see `tagging_spans.read_span_texts`.
 
     Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
     sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
