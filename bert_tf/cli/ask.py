@@ -39,7 +39,7 @@ class AskSettings(ConnectionSettings, UserSettings):
     inputs: Sequence[str] = option(
         [],
         "Names of the texts of an example, such as question,context: arguments come in this order, and lines are "
-        "tab-separated. Default: as the model reports them.",
+        "tab-separated. Default: those that the model reports.",
     )
     pair: bool = option(
         False,

@@ -59,7 +59,7 @@ class TuneSettings(UserSettings):
     stages: int = option(
         1,
         "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
-        "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
+        "stage for twice as many in the next; only the last stage has all epochs. With 1, every trial has all.",
         low=1,
     )
     keep_models: str = option(

@@ -184,7 +184,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     phases: str | None = option(
         None,
-        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
+        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a percentage of "
         "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
         "files of --input_file whose sequences have its length.",
         essential=True, decides_result="phases",
@@ -246,7 +246,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     generator_size: float = option(
         0.25,
-        "Width, heads and feed-forward width of the generator, as a share of the model's.",
+        "Width, heads and feed-forward width of the generator, as a fraction of the model's.",
         group="Pretraining objective and masking", requires=("objective=electra",), decides_result="generator",
     )
     dropout_prob: float | None = option(

@@ -190,7 +190,7 @@ class LabelOptions(SelectionOptions):
     )
     label_smoothing: float = option(
         0.0,
-        "Share of the target distribution that is spread over all labels.",
+        "Fraction of the target distribution that is spread over all labels.",
         low=0, high=1, requires=("do_train",), decides_result=True,
     )
     rename_labels: Sequence[str] = option(

@@ -29,7 +29,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         raise NotImplementedError
 
     def since_warmup(self, step):
-        """Returns the completed share of the steps after warmup: float32 [], from 0 to 1."""
+        """Returns the completed fraction of the steps after warmup: float32 [], from 0 to 1."""
         after = max(self.num_train_steps - self.num_warmup_steps, 1)
         return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
 

@@ -215,7 +215,7 @@ class FineTuningConfig:
     )
     layerwise_lr_decay: float = option(
         1.0,
-        "Learning-rate multiplier per layer, from the top down. 1: all layers train at the same learning rate.",
+        "Learning-rate multiplier per layer, from the top down. With 1, all layers train at the same learning rate.",
         low=0, high=1, requires=("do_train",), decides_result="layer_rates",
     )
     unfreeze_epochs: float = option(

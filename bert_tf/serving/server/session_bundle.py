@@ -92,7 +92,7 @@ def session_config(
     Args:
         file: with a ConfigProto in text format, to which the other settings are added; None for an empty one.
         threads: {"intra": n, "inter": n} number of threads within and across operations; if 0, as in `file`.
-        gpu_fraction: share of a GPU's memory to use; if 0, as in `file`.
+        gpu_fraction: fraction of a GPU's memory to use; if 0, as in `file`.
         mixed_precision: "bfloat16", or "" for the setting in `file`.
 
     Raises:

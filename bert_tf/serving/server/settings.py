@@ -155,7 +155,7 @@ class VersionSettings:
     max_num_load_retries: int = option(5, "Number of times that loading a version is retried.", low=0)
     load_retry_interval_micros: int = option(
         60000000,
-        "Microseconds until loading is retried; negative: at the next check.",
+        "Microseconds until loading is retried; a negative value waits for the next check.",
     )
     keep_previous_version: bool = option(
         False,
@@ -188,8 +188,8 @@ class ModelConfigSettings:
     )
     enable_model_config_reload: bool = option(
         False,
-        "Let anyone who reaches the gRPC port replace the models with HandleReloadConfigRequest. If not given: only "
-        "with --model_config_file.",
+        "Let anyone who reaches the gRPC port replace the models with HandleReloadConfigRequest. Default: only with "
+        "--model_config_file.",
     )
     model_config_reload_base_paths: Sequence[str] | None = option(
         None,

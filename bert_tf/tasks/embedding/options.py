@@ -78,7 +78,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     margin: float = option(
         0.5,
-        "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
+        "With --loss=contrastive or --loss=triplet: margin in cosine distance, beyond which dissimilar texts do not "
+        "add to the loss.",
         low=0, high=2, group="Layers, adapters and loss", decides_result="loss_margin",
     )
     matryoshka_dims: Sequence[str] | None = option(
