@@ -105,7 +105,9 @@ def _read_queries(path, with_relevances, dialect, with_scores):
                 f"The query {excerpt(query)} has no relevant document; remove the line, or {_REMEDY}."
             )
         if not documents:
-            raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none: remove the line.")
+            raise ValueError(
+                f"{at}: every query must have a document. {excerpt(query)} has no documents; remove the line."
+            )
         examples.ids.append(str(number) if more.get("id") is None else _id(at, "id", more["id"]))
         examples.queries.append(query)
         examples.documents.append(documents)

@@ -128,7 +128,7 @@ def _answer(answer, context, at):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(
             f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0; "
-            f"got answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
+            f"got answer_start {start} for {excerpt(text)}, where {there}; {_remedy(text, context)}."
         )
     return text, start
 

@@ -79,11 +79,11 @@ AT = r"^.*squad\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q'\)"
     "questions, message",
     [
         ([question(answers=[("Ada", 3)])], AT + r", answers\[0\]: the context must contain the answer at answer_start, "
-         r"counted in .* from 0; got answer_start 3 for 'Ada', but there the context has ' me'; it occurs at 0, 8"
+         r"counted in .* from 0; got answer_start 3 for 'Ada', where the context has ' me'; it occurs at 0, 8"
          r": correct answer_start\.$"),
         ([question(answers=[("Bob", 3)])], AT + r".*; it does not occur in the context: correct the text, or remove"),
         ([question(answers=[("Ada", -4)])], AT + r".*got answer_start -4"),
-        ([question(answers=[("Ada", 99)])], AT + r".*, but there the context has ''; it occurs at 0, 8"),
+        ([question(answers=[("Ada", 99)])], AT + r".*, where the context has ''; it occurs at 0, 8"),
         ([question(answers=[(" ", 3)])], AT + r", answers\[0\]: .* must not be blank; got ' '\.$"),
         ([question(answers=[("Ada", True)])], AT + r".*is a whole number; got 'answer_start': True"),
         ([question(answers=[])], AT + r": a question must either have an answer, or be marked with is_impossible: "
