@@ -24,7 +24,7 @@ def check_finite(array: np.ndarray, name: str, path: str):
     """Checks that a weight is finite, because NaN or infinity would make all outputs of the model NaN.
 
     Args:
-        array: of any type; non-floating-point arrays pass.
+        array: array of any type; non-floating-point arrays pass.
         name: name of the weight in the file.
         path: path of the file.
 

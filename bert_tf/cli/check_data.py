@@ -121,7 +121,7 @@ def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
     """Returns the settings of the task's own program for training, evaluation and so on with the files of `settings`.
 
     Args:
-        settings: of this command.
+        settings: settings of this command.
         words: flags of the program that this command does not have.
 
     Raises:

@@ -117,7 +117,7 @@ def parse(
     Args:
         values: in which `define` has defined the flags.
         table: the flags.
-        words: of the command line, without the program.
+        words: words of the command line, without the program.
         takes_texts: words that are no flags are allowed.
 
     Raises:
@@ -171,7 +171,7 @@ def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Se
     Args:
         program: its name, for the message.
         table: its flags.
-        words: of the command line, all of them flags.
+        words: words of the command line, all of them flags.
 
     Raises:
         ValueError: the program would not take them.
@@ -195,7 +195,7 @@ def in_flags(text: str, names: Iterable[str]) -> str:
 
     Args:
         text: the message; what stands between backticks and is no flag stays as it is.
-        names: of the program's flags.
+        names: names of the program's flags.
     """
     names = set(names)
     return re.sub(r"`(\w+)(=[^`]*)?`", lambda m: f"--{m[0][1:-1]}" if m[1] in names else m[0], text)

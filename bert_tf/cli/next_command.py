@@ -34,7 +34,7 @@ def log_end(folder: str, step: int, words: str, program: str, **flags):
 
     Args:
         folder: `output_dir` of the run.
-        step: of its result.
+        step: training step of its result.
         words: a description of the next step, such as "To serve the model".
         program: which program comes next.
         flags: of it.

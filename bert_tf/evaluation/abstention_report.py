@@ -14,9 +14,9 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
 
     Args:
         page: to add to.
-        curve: of the scored examples.
+        curve: risk-coverage curve of the scored examples.
         abstention: the chosen threshold, or None if none reaches the share.
-        share: of the answers that was to be right.
+        share: target accuracy of the accepted predictions.
     """
     page.heading("Selective prediction")
     if abstention is None:

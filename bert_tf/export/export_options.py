@@ -21,9 +21,9 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8
-            applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8 apply
-            to all weights.
+        dtype: data type of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
+            int8 applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8
+            apply to all weights.
         export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on CPUs, "gpu" computes in few shapes, for which
             XLA can compile programs, "litert" is a .tflite file, "onnx" and "openvino" are files of those runtimes.
         explanations: names from `names.EXPLANATIONS` to export as signatures.

@@ -37,7 +37,7 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
     least two lengths, so that `LitertRunner` can tell which axes vary with the length.
 
     Args:
-        max_seq_length: of the model.
+        max_seq_length: maximum sequence length of the model.
         longest: the length of "ids", if it is less; longer sequences then have no graph.
     """
     max_seq_length = min(max_seq_length, longest or max_seq_length)
@@ -75,7 +75,7 @@ def write_litert(
     Args:
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
-        task_options: of its task, JSON values.
+        task_options: options of its task, JSON values.
         sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None for `lengths` up to
             the longest sequence of the model.
     """

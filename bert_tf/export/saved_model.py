@@ -54,7 +54,7 @@ def export(
     Args:
         served: the model.
         export_dir: the model's directory, which a server is pointed at.
-        task_options: of its task, JSON values, for task.json and the card.
+        task_options: options of its task, JSON values, for task.json and the card.
         facts: about its training, for the card.
         litert_model: the same model for LiteRT, which answers few texts; if None, the SavedModel answers all.
 

@@ -86,7 +86,7 @@ def export_trained(
         directory: the output_dir of a training run, a Hugging Face directory with a task head, or a
             sentence-transformers directory.
         export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
-        options: of the export.
+        options: options of the export.
         trained: its task; if None, as in task.json, config.json or modules.json.
         score: computes the metrics of the export, for its card, from a function of the model's outputs; raises
             ValueError if they are too low. It is called if the metrics in eval_results.txt are of another precision. If

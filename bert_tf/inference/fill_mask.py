@@ -41,7 +41,7 @@ class Filler:
         top_k: number of predictions per mask.
         vocab_file, do_lower_case: if None, as found next to the checkpoint.
         max_seq_length: maximum sequence length, including [CLS] and [SEP]; None for the model's maximum.
-        dtype: of weights and computation, "float32", "bfloat16" or "float16".
+        dtype: data type of weights and computation, "float32", "bfloat16" or "float16".
 
     Raises:
         ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not match.
@@ -135,7 +135,7 @@ class Filler:
 
         Args:
             export_dir: the model's directory, which a server is pointed at.
-            options: of the export.
+            options: options of the export.
         """
         return export(self.served(options), export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 

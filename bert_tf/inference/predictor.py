@@ -37,7 +37,7 @@ class Predictor:
             directory, or a name on the Hugging Face Hub; it predicts the same as its export in float32. A model with
             only a masked-LM head predicts the first masked token of a text.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not say whether it does.
-        signature: of an export, one that takes texts.
+        signature: signature of an export, one that takes texts.
         engine: engine for texts if an export has both a SavedModel and a LiteRT model (`export_for=cpu`): "auto"
             (LiteRT for few texts in `__call__`), "litert" or "saved_model". The rows of files are always predicted by
             the SavedModel.
@@ -118,7 +118,7 @@ class Predictor:
             header: whether line 1 of a .tsv or .csv file names the columns.
             batch_size: as in `__call__`.
             separator: the character between the columns of a .tsv or .csv file. If None, a tab or a comma.
-            encoding: of a text file, such as "cp1252". If None, UTF-8.
+            encoding: encoding of a text file, such as "cp1252". If None, UTF-8.
 
         Raises:
             ValueError: the columns do not match the inputs, or, when it is reached, a row is malformed.

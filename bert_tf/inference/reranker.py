@@ -99,7 +99,7 @@ def combine_scores(logits: Sequence[float], found: Sequence[float], weight: floa
     zeros if all its scores are equal.
 
     Args:
-        logits: of the reranker, at least one.
+        logits: logits of the reranker, at least one.
         found: the scores of the search.
         weight: from 0 to 1, of the logits.
     """

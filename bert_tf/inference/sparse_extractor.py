@@ -31,7 +31,7 @@ class SparseExtractor(abc.ABC):
     """Encodes texts into sparse embeddings.
 
     Args:
-        name: of the model, in warnings.
+        name: name of the model, in warnings.
         description: the `ModelDescription` with its tokenizer, and with V, the size of its vocabulary.
         max_seq_length: maximum sequence length.
         max_active_dims: number of the largest weights to keep of each text. If None, all.
@@ -122,7 +122,7 @@ class StaticExtractor(SparseExtractor):
     """Encodes texts as the weights of their tokens, each counted once, without special tokens and without an encoder.
 
     Args:
-        directory: of the SparseEncoder.
+        directory: directory of the SparseEncoder.
         recipe: where its weights are.
         max_seq_length: number of tokens that are read of a text. If None, the number in its files, otherwise all.
         do_lower_case, max_active_dims: as in `SpladeExtractor`.

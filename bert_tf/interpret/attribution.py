@@ -138,7 +138,7 @@ def integrate_row(
 
     Args:
         encoder: an `Encoder`.
-        head: of the model.
+        head: head of the model.
         features: the encoder's inputs, int32 [1, S] each.
         baseline_ids: int32 [1, S], the tokens of the baseline.
         parts: the logits that add up to the score, as in `ExplainedTargets` for one sequence; may be longer than S.

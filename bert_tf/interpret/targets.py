@@ -87,7 +87,7 @@ class TextHead:
         """Returns the target for a label.
 
         Args:
-            outputs: of the encoder for the sequence.
+            outputs: outputs of the encoder for the sequence.
             row: the encoded text.
             wanted: the label's name or number; None for the most likely.
 
@@ -114,7 +114,7 @@ class TextHead:
         """Returns the targets with these names.
 
         Args:
-            logits: of all rows.
+            logits: logits of all rows.
             origin: the second result of the task's `preprocess`.
             target: string [n]; "" is the model's own prediction. A label; for a token "10:14", the offsets of the word
                 in the text, in code points, or "10:14:B-PER"; for a span "10:14", the offsets of the answer.

@@ -46,7 +46,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
     """Returns the activation of a CrossEncoder's scores, a key of `SCORE_ACTIVATIONS`; None for any other model.
 
     Args:
-        directory: of the model.
+        directory: directory of the model.
         extra: `EncoderConfig.extra`, the other keys of its config.json.
 
     Raises:

@@ -18,8 +18,8 @@ class LayerView:
 
     Attributes:
         turn: the cosines and sines of `rotation`; None for no rotary positions.
-        blocks: of local attention; if None, every query meets every key.
-        rows: of the distances between tokens, from `relative_rows`; None for no relative positions.
+        blocks: blocks of local attention; if None, every query meets every key.
+        rows: table rows for the distances between tokens, from `relative_rows`; None for no relative positions.
     """
 
     turn: Any = None
@@ -43,7 +43,7 @@ def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=
     """Returns the bias and the `LayerView` of each layer of a model.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         input_mask, sentence_ids, dtype: as in `attention_bias`.
         positions: int32 [B, S]; None for 0, 1, 2, ...
         whole: whether each layer computes the probabilities of all pairs of tokens, [B, A, S, S].

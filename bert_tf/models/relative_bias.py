@@ -54,7 +54,7 @@ def bias_by_layer(config: EncoderConfig, table, length) -> list[tf.Tensor]:
     biases of those that remain.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         table: biases, float [buckets, A].
         length: S, int32 scalar.
     """

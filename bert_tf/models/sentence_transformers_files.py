@@ -338,7 +338,7 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
     """Returns {name: text} of the prompts in PROMPTS, and the name of the default one or None.
 
     Args:
-        path: of the file.
+        path: path of the file.
         values: its contents.
 
     Raises:
@@ -393,7 +393,7 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
     """Reads a file of settings; rejects those that would give other outputs, and logs unknown ones.
 
     Args:
-        path: of the file.
+        path: path of the file.
         keys: the keys that are read or have no effect, and {key: the supported values}.
 
     Raises:

@@ -33,7 +33,7 @@ class Batches:
     Args:
         dataset: yields {name: tensor [B, ...]}.
         find_fault: returns a ValueError that describes a fault of the files, or None.
-        paths: of the files.
+        paths: paths of the files.
 
     Attributes:
         dataset: the dataset itself; if iterated directly, it raises TensorFlow's errors.
@@ -94,7 +94,7 @@ class Records:
     """Pretraining record files, created by create_pretraining_data.
 
     Attributes:
-        paths: of the record files.
+        paths: paths of the record files.
         lengths: {feature: its length} shared by all files.
         vocab_size, type_vocab_size: exclusive limits of ids and segments, or None for no limits; see `for_model`.
         metadata: {path: how the file was created, or None if it does not contain this}.
@@ -201,7 +201,7 @@ class Records:
 
         Args:
             batch_size: rows per batch.
-            seed: of the shuffling.
+            seed: random seed of the shuffling.
             start: number of batches to skip.
             masks: for records without masks, a function created by `dynamic_masking.masker` from (the batch's number in
                 the run, from 0, and the batch) to the batch with masks. If None, no masks are added.

@@ -58,7 +58,7 @@ def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueE
     Reads everything up to that record: about ten seconds per million records.
 
     Args:
-        paths: of the record files.
+        paths: paths of the record files.
         parse: maps serialized records (string [B]) to {name: tensor [B, ...]}, as created by `tfrecords.build_parser`
             with `stamps`.
         limits: as in `check_ranges`.

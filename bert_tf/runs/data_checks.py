@@ -18,7 +18,7 @@ class DataChecks:
 
     Args:
         samples: split -> what is checked of its examples, as `lint_samples` returns it.
-        settings: of the run.
+        settings: settings of the run.
 
     Attributes:
         samples: likewise.

@@ -83,7 +83,7 @@ def look_at_files(kind: type[FineTuningTask], settings: FineTuningSettings) -> O
 
     Args:
         kind: the task.
-        settings: of its fine-tuning, with the files.
+        settings: settings of its fine-tuning, with the files.
 
     Raises:
         ValueError: a file cannot be read with the settings.

@@ -68,7 +68,7 @@ def compiles(settings: TrainingSettings, examples: float) -> bool:
     Call it after `prepare_devices`.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         examples: how many the run trains on, over all epochs, or, without training, evaluates and predicts.
     """
     from bert_tf.training import devices

@@ -44,7 +44,7 @@ class FineTuning:
         data: what the task read.
         rows: {split: tokenized examples}.
         trained: the task as it is kept with the model.
-        trainer: of the task.
+        trainer: trainer of the task.
         strategy: in whose scope it runs.
         use_xla: the model is compiled.
         scores: {metric: score} of `eval_file`, once it is scored.

@@ -49,9 +49,9 @@ def plan_run(
     Call it in the scope of the strategy.
 
     Args:
-        task: of the run.
+        task: task of the run.
         model: files of the model.
-        settings: of the run.
+        settings: settings of the run.
         label_rows: the rows of the initial checkpoint's head that the run keeps.
         train: the examples to train on, tokenized, or None.
         use_xla: compile the step.
@@ -70,7 +70,7 @@ def plan_training(settings: FineTuningSettings, num_layers: int, train, identity
     """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         num_layers: the encoder's blocks.
         train: the examples to train on, tokenized, or None.
         identity: the task's part of what decides the result.

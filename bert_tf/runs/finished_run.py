@@ -19,7 +19,7 @@ class Report:
     """The report of a run, an HTML page. In a notebook, it is shown as the value of a cell.
 
     Attributes:
-        path: of the page.
+        path: path of the page.
     """
 
     def __init__(self, path: str) -> None:

@@ -102,7 +102,7 @@ def run_pretraining(settings: PretrainingSettings, show: Callable[[str], None] =
     """Trains and evaluates on records, as the settings ask: do_train, do_eval.
 
     Args:
-        settings: of pretraining.
+        settings: settings of pretraining.
         show: prints what `dry_run` finds out.
 
     Returns:

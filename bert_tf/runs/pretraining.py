@@ -41,12 +41,12 @@ class Pretraining:
     """Records, model and objective of a pretraining run.
 
     Attributes:
-        settings: of the run, complete.
+        settings: settings of the run, complete.
         objective: what is learned.
         plan: which records are read when.
         held_out: records to score on.
         model: what it starts from.
-        teacher: of an objective that has one, else None; see `load_teacher`.
+        teacher: teacher of an objective that has one, else None; see `load_teacher`.
     """
 
     settings: PretrainingSettings

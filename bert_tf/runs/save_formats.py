@@ -10,7 +10,7 @@ def check_formats(settings: CheckpointSettings, model, built, task=None):
     """Checks, before training, that each format in `save_format` can represent the result.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         model: the `loading.ModelDescription` of what is trained.
         built: the Keras model.
         task: a `FineTuningTask`, or None.

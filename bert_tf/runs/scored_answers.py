@@ -50,11 +50,11 @@ def show_scored(
 
     Args:
         task: that was scored.
-        outcomes: of the files.
+        outcomes: outcomes of the files.
         judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
-        trainer: of the task.
-        settings: of the run.
+        trainer: trainer of the task.
+        settings: settings of the run.
         suffix: added to the names if eval_results.txt contains another file's scores: `run_record.ScoredFiles.suffix`.
 
     Raises:

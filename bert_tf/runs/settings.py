@@ -122,7 +122,7 @@ def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -
     """Returns the settings class of fine-tuning a task.
 
     Args:
-        options: of the task.
+        options: options of the task.
         others: further options that it follows.
     """
     bases = (FineTuningSettings, *(each for each in others if not issubclass(options, each)), options)

@@ -35,7 +35,7 @@ def with_vocabulary_of(settings: PretrainingSettings, several: list) -> Pretrain
     """Returns the settings with the vocabulary of the records' folder, and its letter case, if no other is given.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         several: all `Records` of the run.
 
     Raises:

@@ -15,8 +15,8 @@ class Limits(RequestLimitSettings):
     The derived limits are proportional to the bytes of a request, so one number is enough to allow larger ones.
 
     Attributes:
-        max_nesting: of lists and objects in JSON: Python parses them recursively, and TensorFlow copies strings of at
-            most 32 axes.
+        max_nesting: maximum nesting of lists and objects in JSON: Python parses them recursively, and TensorFlow copies
+            strings of at most 32 axes.
     """
 
     max_nesting: ClassVar[int] = 32

@@ -277,7 +277,7 @@ def texts_data(
         examples: {split: examples}.
         problem: type of the labels, one of `names.PROBLEMS`.
         labels: in the order of their ids; None for numbers.
-        weights: of the training examples, or None.
+        weights: weights of the training examples, or None.
     """
     text_inputs = tuple(examples["train"].texts)
     source = Source(problem=problem, text_columns=text_inputs)

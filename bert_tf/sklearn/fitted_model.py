@@ -24,7 +24,7 @@ class FittedModel:
 
     Args:
         trainer: with the model.
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
         text_inputs: as in `TrainedTask`.
         batching: how examples are batched.
         precision: the precision of the model, one of `names.PRECISIONS`.

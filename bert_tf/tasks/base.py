@@ -153,7 +153,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Writes examples in memory as a file that `read_data` reads; by default, as JSON Lines.
 
         Args:
-            path: of the file, without its extension.
+            path: path of the file, without its extension.
             rows: the examples; keys are names of columns, and values are JSON values.
 
         Returns:

@@ -108,7 +108,7 @@ def _check_relevant(path, judged, found, qrels_file):
     """Raises ValueError if no query has a relevant document: ids that do not match would give metrics of 0.
 
     Args:
-        path: of the run, or of several.
+        path: path of the run, or of several.
         judged, found: relevances of each query's documents in the qrels, and in the run.
     """
     if not any(gain > 0 for gains in judged for gain in gains):

@@ -67,7 +67,7 @@ class BatchSettings:
         Args:
             examples: to draw from.
             most: the maximum number.
-            seed: of the draw.
+            seed: random seed of the draw.
             batch_size: the last batch is filled up with the first examples.
         """
         count = min(most, len(examples))

@@ -43,10 +43,10 @@ class History:
     Until it is started it does nothing, and of several workers only the chief's is started.
 
     Args:
-        output_dir: of the run; it must exist when the run starts.
+        output_dir: output directory of the run; it must exist when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
         data: {split: {"file": path, "rows": number of examples}} of what is read; if None, that is not known.
-        record: of the run, to be written when it starts; if None, there is none.
+        record: record of the run, to be written when it starts; if None, there is none.
         range_test: by which its learning rate was found, JSON values; if None, it was given.
     """
 
@@ -131,7 +131,7 @@ class History:
         was started in this process. If it cannot be made, the reason is logged.
 
         Args:
-            name: of the part.
+            name: name of the part.
             make: returns a fragment of a `Page`, whose `salt` no other part has.
         """
         try:

@@ -69,7 +69,7 @@ def check_weights(config: EncoderConfig, available: int):
     """Raises ValueError, before anything is built, if the encoder's weights alone exceed the memory.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         available: bytes on a device, of `available_memory`.
     """
     numbers = encoder_parameters(config)

@@ -45,7 +45,7 @@ class RunRecord:
         config: the model's configuration as JSON values.
         tokenizer: the model's.
         files: data files: split -> paths.
-        identity: of the `RunConfig`: the settings that must be equal when the run resumes.
+        identity: identity of the `RunConfig`: the settings that must be equal when the run resumes.
     """
 
     def __init__(

@@ -54,11 +54,11 @@ class ScoredFiles:
     """The files being evaluated.
 
     Attributes:
-        directory: of the model.
+        directory: directory of the model.
         suffix: goes before the extension in the names of the result files: "", or for example "_test".
         files: their fingerprints, as `fingerprints` returns them.
         precision: the precision of the evaluation, from `names.PRECISIONS`.
-        step: of the model's training.
+        step: step of the model's training.
     """
 
     directory: str
@@ -93,9 +93,9 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
     Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
 
     Args:
-        directory: of the model.
+        directory: directory of the model.
         paths: the files, in the order of the splits.
-        step: of the model's training.
+        step: step of the model's training.
 
     Raises:
         ValueError: the record of earlier metrics, or one of the files, is invalid.
@@ -121,9 +121,9 @@ class FileScores:
     """The scores of one evaluation, and what was evaluated.
 
     Attributes:
-        suffix: of its files' names; "" for eval_results.txt.
+        suffix: suffix of its files' names; "" for eval_results.txt.
         scores: {name as in eval_results.txt: score}.
-        step: of the evaluated model; None if unknown.
+        step: step of the evaluated model; None if unknown.
         precision: as of `ScoredFiles`; None if unknown.
         evaluated: as recorded.
     """

@@ -24,7 +24,7 @@ class StepConfig:
     """Settings of a training step that do not depend on the task.
 
     Attributes:
-        seed: of all dropout masks, which are a function of (seed, step, replica, micro-batch).
+        seed: random seed of all dropout masks, which are a function of (seed, step, replica, micro-batch).
         accumulation: number of micro-batches per step; apart from rounding, it does not affect the step's result.
         clip_norm: maximum global norm of the gradients (BERT: 1.0); 0 for no clipping.
         use_xla: compile the step as one XLA program or, with a distribution strategy, as three on each replica: forward

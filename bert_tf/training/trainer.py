@@ -39,7 +39,8 @@ class Trainer:
     Attributes:
         task: see `tasks/base.py`.
         run: the training run; its output_dir is also searched for a trained model.
-        history: of the training, or None; its report is updated now and then, and when the run ends for any reason.
+        history: history of the training, or None; its report is updated now and then, and when the run ends for any
+            reason.
         model: the trained or restored model.
         global_step: the model's training step.
     """

@@ -44,7 +44,8 @@ def read_text(path: str | os.PathLike, encoding: str | None = None) -> str:
 
     Args:
         path: the file.
-        encoding: of the file, such as "cp1252". If None, UTF-8. In any other encoding, an invalid byte is an error.
+        encoding: encoding of the file, such as "cp1252". If None, UTF-8. In any other encoding, an invalid byte is an
+            error.
 
     Raises:
         ValueError: the path is not a readable file, is compressed although its name does not end in .gz or the other

@@ -94,7 +94,7 @@ class Page:
     """A page from top to bottom. All text is shown as it is: "<b>" is five characters.
 
     Args:
-        title: of the page.
+        title: title of the page.
         salt: what tells its drawings from those of other pages, where parts of several become one page.
     """
 
@@ -123,7 +123,7 @@ class Page:
         """Adds a square table, such as a confusion matrix.
 
         Args:
-            names: of the L rows and of the L columns.
+            names: names of the L rows and of the L columns.
             cells: L rows of L counts; each one's share in percent and each row's total are shown too.
             row_title, column_title: what the rows and the columns are.
         """
@@ -151,8 +151,8 @@ class Page:
 
         Args:
             heading: what stands above it; None for nothing.
-            rows: of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with columns a
-                long text can be opened.
+            rows: rows of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with
+                columns a long text can be opened.
             columns: their names, where the table has columns of its own.
         """
         rows = [tuple(row) for row in rows]

@@ -134,7 +134,7 @@ def allowed_values(flag: Flag, in_python: bool = False) -> str:
     """Returns a description of the values that a setting accepts: "one of a, b"; "an integer from 1 to 64".
 
     Args:
-        flag: of the setting.
+        flag: flag of the setting.
         in_python: as a keyword argument; otherwise as a flag.
     """
     if flag.kind == "bool":
@@ -276,8 +276,8 @@ def options_of(kind: type[Options], settings: "Settings | UserSettings", **value
 
     Args:
         kind: a dataclass, such as one of `tasks.options`; a `UserSettings` also takes the names of what the user gave.
-        settings: of a program that has all these flags, or an instance of a class that has all these fields.
-        values: of fields that do not take their flag's value.
+        settings: settings of a program that has all these flags, or an instance of a class that has all these fields.
+        values: values of fields that do not take their flag's value.
 
     Raises:
         AttributeError: it has no flag of a field's name.
@@ -299,7 +299,7 @@ def check_combinations(flags: Iterable[Flag], settings: Settings | UserSettings)
     """Raises ValueError if a setting is given without what it requires, or with what it excludes.
 
     Args:
-        flags: of the settings; those that `settings` does not have require and exclude nothing.
+        flags: flags of the settings; those that `settings` does not have require and exclude nothing.
         settings: as the user gave them.
     """
     values = settings.to_dict()

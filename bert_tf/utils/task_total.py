@@ -18,7 +18,7 @@ class TaskTotal:
     A task that had begun when the run was killed is run again, and must replace what it left behind.
 
     Args:
-        path: of the file.
+        path: path of the file.
         encode, decode: convert the sum to JSON values and back.
 
     Attributes:

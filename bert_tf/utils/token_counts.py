@@ -60,10 +60,11 @@ class TokenCounts(NamedTuple):
         return self.unknown_texts / max(1, self.texts)
 
     def large(self, share_of_texts: float = LARGE_SHARE_OF_TEXTS) -> set[str]:
-        """Returns which counts are so large that they must be warned of: `truncated`, `unknown`, `unknown_texts`.
+        """Returns which counts are so large that a warning is due: `truncated`, `unknown`, `unknown_texts`.
 
         Args:
-            share_of_texts: of texts that consist mostly of unknown tokens, from which on they must; if 0, from one on.
+            share_of_texts: fraction of texts that consist mostly of unknown tokens, from which on it is large; 0 for
+                any such text.
         """
         found = {
             "truncated": self.truncated_share > LARGE_SHARE,
@@ -108,7 +109,7 @@ class TokenCountLog:
     """Adds up counts, and warns once of each kind that is large. Thread-safe.
 
     Args:
-        name: of the model, at the beginning of the warnings.
+        name: name of the model, at the beginning of the warnings.
         max_seq_length: its maximum length in tokens; None if unknown.
         fewest: number of texts below which nothing is warned of.
 

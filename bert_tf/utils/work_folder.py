@@ -20,7 +20,7 @@ class WorkFolder:
     """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
 
     Args:
-        path: of the directory.
+        path: path of the directory.
         manifest: all that determines the bytes of a part; JSON values.
         is_part: returns whether a name in the directory is finished work. Everything else is removed when a job
             resumes.

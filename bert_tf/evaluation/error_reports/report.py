@@ -22,7 +22,7 @@ class DisplayedExamples(NamedTuple):
         positions: where in the file each is, such as its line.
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
-        unit: of the lengths.
+        unit: unit of the lengths.
         position_name: what a position is called.
     """
 

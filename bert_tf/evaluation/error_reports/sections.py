@@ -38,8 +38,8 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
 
     Args:
         page: to add to.
-        noun: what the L things are, such as "label".
-        names: of the L.
+        noun: what is counted, such as "label".
+        names: names of the L labels.
         counts: of them.
         counted: what the labels are assigned to.
     """
@@ -71,7 +71,7 @@ def add_confusion_matrix(page: Page, noun: str, names: Sequence[str], matrix: np
     Args:
         page: to add to.
         noun: what the labels are called.
-        names: of the L.
+        names: names of the L labels.
         matrix: int [L, L], a row for each true label, a column for each predicted one.
         remark: to be read below it.
     """

@@ -40,7 +40,7 @@ class SettingScores:
 
     Attributes:
         task, settings: which.
-        score: of the task's one number (`GlueResult.score`).
+        score: the task's single score (`GlueResult.score`).
         metrics: of each metric and file, by the names in eval_results.txt.
         values: the scores one by one.
         learned: those of the runs that give more than one answer.

@@ -28,9 +28,9 @@ class ScoreTable:
     """One table.
 
     Attributes:
-        name: of its task, and of the folder of its runs.
-        flags: of run_classifier that describe it, {name: value}.
-        metrics: of its score, which is their mean.
+        name: name of its task, and of the folder of its runs.
+        flags: flags of run_classifier that describe it, {name: value}.
+        metrics: metrics whose mean is its score.
     """
 
     name: str

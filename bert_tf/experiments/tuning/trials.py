@@ -37,7 +37,7 @@ class TrialResult:
 
     Attributes:
         trial: the trial.
-        stage: of successive halving, from 1.
+        stage: stage of successive halving, from 1.
         folder: its directory.
         score: the metric that ranks it; it may be NaN.
         scores: all metrics in eval_results.txt.
@@ -86,7 +86,7 @@ class Folder:
 
     Args:
         path: the directory.
-        stages: of the search.
+        stages: stages of the search.
         metric: the metric that ranks trials, as in eval_results.txt, with or without "eval_".
 
     Raises:

@@ -129,7 +129,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     Args:
         source: the discriminator's directory, as written by run_pretraining.
         target: the directory to write, in the format bert_tf; an existing one is replaced.
-        config: of the generator.
+        config: configuration of the generator.
 
     Raises:
         ValueError: there is no generator, or its configuration differs.

@@ -27,7 +27,7 @@ def fast_model(
 
     Args:
         model: a task's functional model, with the export's dtype.
-        options: of the export.
+        options: options of the export.
         ranges: of `calibration.input_ranges`, if the export uses them; if None, each token has its own scale.
     """
     if not options.has_fast_encoder:

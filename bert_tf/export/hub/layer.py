@@ -61,7 +61,7 @@ class HubLayer(keras.layers.Layer):
         """Sets everything except the SavedModel, which may be added later.
 
         Args:
-            fingerprint: of its files.
+            fingerprint: fingerprint of its files.
             described: its variables.
             outputs: of symbolic calls, by their inputs: a model is rebuilt before the files are loaded.
         """

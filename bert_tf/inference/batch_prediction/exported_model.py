@@ -113,7 +113,7 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
 
     Args:
         inputs: names of a signature's inputs.
-        columns: of a table, by name or index; one per input, in any order.
+        columns: columns of a table, by name or index; one per input, in any order.
 
     Raises:
         ValueError: there are more or fewer columns than inputs, or the assignment of columns to inputs is ambiguous.

@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     Attributes:
         total: number of rows in the file.
         count: number of rows that get a prediction or null: fewer than `total` if rows without a text are skipped.
-        digest: of their ids and texts.
+        digest: digest of their ids and texts.
         missing: number of rows without a text.
         lines: line numbers of the first of these.
         types: {copied column: {kind of value: the first line that has it}}, if the file may have several in a column.

@@ -100,7 +100,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
 
     Args:
         job: the batch prediction.
-        runner: of Apache Beam, such as "DirectRunner", whose workers predict the parts; None for this machine.
+        runner: runner of Apache Beam, such as "DirectRunner", whose workers predict the parts; None for this machine.
         beam_options: additional options, as on the command line of a Beam program.
 
     Returns:

@@ -15,7 +15,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
 
     Args:
         model: with a head.
-        row: of the text.
+        row: row of the text.
         text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
             "3:B-PER"; for an answer its text, or its start and end in the context, "10:14". Non-strings are returned
             unchanged.

@@ -19,7 +19,7 @@ def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.
         types: the n words.
         labels: int [..], the labels of training: the control's are drawn from their distribution, so that both tasks
             have about the same.
-        seed: of the draw; a word has the same label everywhere.
+        seed: random seed of the draw; a word has the same label everywhere.
     """
     shares = np.bincount(labels) / len(labels)
     known = sorted(set(train_types))

@@ -22,7 +22,7 @@ class ProbeOptions:
 
     Attributes:
         max_seq_length: longest sequence in tokens.
-        seed: of the control's labels and of the order of training.
+        seed: random seed of the control's labels and of the order of training.
         epochs: if None, as `probe.train_probe` chooses.
         folder: directory for features that do not fit in memory.
     """

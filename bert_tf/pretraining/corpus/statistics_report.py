@@ -30,9 +30,9 @@ def format_report(statistics: Statistics, options: CorpusOptions, vocabulary: Ma
     """Returns the report in aligned columns.
 
     Args:
-        statistics: of all records, and of the text.
+        statistics: statistics of all records, and of the text.
         options: with which they were made.
-        vocabulary: of the records.
+        vocabulary: vocabulary of the records.
     """
     sections = _sections(statistics, options, vocabulary)
     names, values = (max(len(row[column]) for section in sections for row in section.rows) for column in (0, 1))

@@ -18,7 +18,7 @@ class ModelBatching:
     """Finds the batcher of a version.
 
     Args:
-        parameters: of the batches of all models.
+        parameters: parameters of the batches of all models.
         per_model: whether each version has its own parameters in `FILE` in its directory, and no batching without it.
             The number of concurrent batches is limited by `parameters` for all together.
     """

@@ -44,7 +44,7 @@ def estimate_lengths(
     Args:
         inputs: {alias: array}, with the same number of rows, at least one.
         most: maximum tokens read per sequence of strings; 0 for all.
-        bytes_per_token: of strings; with 1, the estimate is an upper bound.
+        bytes_per_token: bytes per token of strings; with 1, the estimate is an upper bound.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])

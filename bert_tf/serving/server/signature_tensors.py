@@ -26,8 +26,8 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     otherwise claim gigabytes. It drops values beyond the shape in silence; here, they are an error.
 
     Args:
-        proto: of a request.
-        alias: of the input, for the message.
+        proto: message in a request.
+        alias: alias of the input, for the message.
         limits: limits of a request.
     """
     fault = invalid(f"tensor parsing error: {alias}")
@@ -82,7 +82,7 @@ def count_rows(datatype: int, sizes: Sequence[int]) -> int:
 
     Args:
         datatype: number in DataType.
-        sizes: of the tensor's axes.
+        sizes: sizes of the tensor's axes.
     """
     if datatype == types_pb2.DT_STRING:
         return math.prod(sizes)

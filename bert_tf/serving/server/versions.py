@@ -77,8 +77,8 @@ class Version:
         model: the loaded model.
         compute: runs it for one request or one batch.
         batched: runs it in a batch with other requests; if None, each request is computed for itself.
-        scheduler: of the server, shared by all models.
-        batcher: of this version only, closed with it; or None.
+        scheduler: scheduler of the server, shared by all models.
+        batcher: batcher of this version only, closed with it; or None.
         fast_path: LiteRT's model next to the SavedModel, which answers few texts; if None, there is none.
         fast_turns: of the requests that it answers, of which it computes a limited number at the same time.
         running: number of running requests.
@@ -205,7 +205,7 @@ class ServedModel:
 
         Args:
             policy: the requested versions.
-            call: of the waiting caller; loading stops if it disconnects.
+            call: context of the waiting call; loading stops if the caller disconnects.
 
         Raises:
             ServingError: the call is over.

@@ -82,7 +82,7 @@ def write_squad_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Writes questions in SQuAD's format and returns the path of the file, which has one article per row.
 
     Args:
-        path: of the file, without its extension.
+        path: path of the file, without its extension.
         rows: with `question`, `context` and, if they have answers, `answers`: {"text": texts, "answer_start": offsets},
             as in Hugging Face's datasets, or a list of {"text", "answer_start"}; no answers mark a question as
             impossible. `id` may be missing.

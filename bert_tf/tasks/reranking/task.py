@@ -48,8 +48,8 @@ class RerankingTask(FineTuningTask):
     Args:
         config: configuration of the encoder.
         loss: a key of `LOSS_FUNCTIONS`.
-        activation: of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None, "sigmoid"
-            for binary cross-entropy, whose scores are probabilities, otherwise "identity".
+        activation: activation of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None,
+            "sigmoid" for binary cross-entropy, whose scores are probabilities, otherwise "identity".
         gradient_checkpointing: as in `Encoder`.
         every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
 

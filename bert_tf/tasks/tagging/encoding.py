@@ -20,7 +20,7 @@ class SentenceOrigin:
     """Where sequences come from.
 
     Attributes:
-        words: of the sentences' texts, as numpy arrays.
+        words: words of the sentences' texts, as numpy arrays.
         tokens: int64 [W], index in the file's sentence of the word that each of the words is or begins in.
         examples: the n sentences.
     """
