@@ -211,7 +211,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
          "`pairs` must have a second text for each of `texts`; got 2 for 1"),
         (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "got tuple at position 1"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
-         "`attention_mask`, which is called `input_mask` here"),
+         "`attention_mask`, which is called `input_mask` in bert_tf"),
         (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
          "`sentence_ids`, which this model does not use"),
         (lambda b: inspect.attention(b.encoder, ["a"]), "`texts` must be a dict with `input_ids`"),

@@ -85,7 +85,7 @@ def test_a_compressed_file_cut_in_the_middle(tmp_path):
     path = _write(tmp_path / "b.tfrecord.gz", _features())
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    _refused(path, rf"{path} is not a complete .* cannot be read from record \d+ on, because it is truncated")
+    _refused(path, rf"{path} is not a complete .* cannot be read from record \d+ on, where it is truncated")
 
 
 def test_a_flipped_bit(path):

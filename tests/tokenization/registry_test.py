@@ -97,7 +97,7 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     (bpe / "merges.txt").unlink()
     with pytest.raises(ValueError, match=r"Merges file not found: .*merges.txt. .* required next to .*vocab.json"):
         ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"Vocabulary file not found: .*gone.json.* correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"Vocabulary file not found: .*gone.json.* check `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
     strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
