@@ -249,7 +249,7 @@ CASES = {
         BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", -1)), "with -4 bytes, of which"
     ),
     "a stream's storage of 2^60": (
-        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are there"
+        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are present"
     ),
     "a member that inflates to 1.9 GB": (BIN, _inflating, "compressed or encrypted, which torch never writes"),
     "a member that is packed by no known method": (BIN, _of_method(99), "compressed or encrypted"),
