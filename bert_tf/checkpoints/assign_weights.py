@@ -107,7 +107,7 @@ def _warn_of_first_token(checkpoint, loaded):
 
 
 def _with_rows(variable, array, rows):
-    """Returns the variable's value with some of its rows from `array`, and the others in an order of their own.
+    """Returns the variable's value with some of its rows from `array`, and the others shuffled.
 
     If both models had the same seed, the variable's rows are those that `array` was trained from. Unless they are
     shuffled, a new label would start close to an old one, and be confused with it.

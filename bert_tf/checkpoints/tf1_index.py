@@ -85,7 +85,7 @@ def _check_entry(name, entry, sizes):
 
 
 def _check_texts(name, entry, shard):
-    """Checks that texts, whose lengths stand before them and a checksum, fill the bytes of their entry."""
+    """Checks that strings, which follow their lengths and a checksum, fill the bytes of their entry."""
     with open(shard, "rb") as file:
         file.seek(entry.offset)
         data = file.read(entry.size)

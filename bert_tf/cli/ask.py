@@ -86,7 +86,7 @@ def main(settings: AskSettings, texts):
 
 
 def _input_names(settings, meanings):
-    """Returns what --inputs asks for, or a flag that stands for certain names; () if the model determines them.
+    """Returns the names in --inputs, or those of its aliases; () if the model determines them.
 
     Args:
         meanings: {flag: names}.

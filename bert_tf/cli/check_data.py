@@ -65,7 +65,7 @@ def _defaults(flag, has):
 
 
 def _shown(default):
-    """Returns a default as it would be given."""
+    """Returns a default as written on a command line."""
     if isinstance(default, list | tuple):
         return ",".join(default)
     text = str(default).lower() if isinstance(default, bool) else str(default)

@@ -308,7 +308,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
 
 
 def _log_error(error, settings):
-    """Logs what the user can do about an error; returns False where there is nothing to do."""
+    """Logs what the user can do about an error; returns False if that is nothing."""
     if isinstance(error, BrokenPipeError) and is_output_closed():
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without

@@ -206,7 +206,7 @@ def _masking_vocabulary(job):
 
 
 def _warn_of_phrases(statistics, options):
-    """Says where no phrase of the list stands in the text."""
+    """Warns if no phrase of the list occurs in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
             "No phrase of %s occurs in any of the %d examples, so whole words were masked. Make sure that the phrases "

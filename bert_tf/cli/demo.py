@@ -78,7 +78,7 @@ def main(settings: DemoSettings, texts):
 
 
 def report(run: DemoRun, answers: Sequence[dict]):
-    """Prints the held-out accuracy, the answers, where it all lies and what to try next.
+    """Prints the held-out accuracy, the predictions, the output files and what to try next.
 
     Raises:
         ValueError: the accuracy is too low, or an answer to one of `SENTENCES` is wrong.

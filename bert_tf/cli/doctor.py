@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 def main(settings: DoctorSettings):
-    """Prints the findings, what is quick first; ends with status 1 where there is a fault."""
+    """Prints the findings, the quick checks first; exits with status 1 if there is an error."""
     distributions = reversed(list(metadata.distributions()))  # of several versions the first counts
     findings = [
         examine_python(sys.version_info[:3]),

@@ -68,7 +68,7 @@ def log_after_export(settings: "ExportCommandSettings"):
 
 
 def _served(exports, model, settings):
-    """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
+    """Returns the flags of `serve` for the exports of a model, which may be in its subdirectory `export`."""
     exports, model = os.path.abspath(exports), os.path.abspath(model)
     name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
     in_parts = settings.export_for == "cpu" and settings.export_threads > 1 and not settings.export_explanations

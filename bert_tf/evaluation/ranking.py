@@ -9,7 +9,7 @@ CUT = 10  # documents of a query that MRR and nDCG look at
 
 
 def rank_documents(scores: Sequence[float], ids: Sequence[str]) -> list[int]:
-    """Returns the indices of documents in trec_eval's order: the highest score first, of equal ones the highest id.
+    """Returns the indices of documents in trec_eval's order: the highest score first, in ties the highest id.
 
     Args:
         scores: one per document; compared in float32, as trec_eval does.

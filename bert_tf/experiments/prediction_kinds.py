@@ -120,7 +120,7 @@ def _count_sums(counts, **others):
 
 
 def _read_classes(table):
-    """Predictions of a label that is not scored are wrong, and no class of their own."""
+    """Predictions of a label that is not scored are wrong, and not a separate class."""
     gold, given = table.columns["label"], table.columns["prediction"]
     names = table.scored_labels or sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
     width = max(3, len(names)) if table.scored_labels else len(names)  # a mean over the labels, even if two are left

@@ -185,7 +185,7 @@ def _keep_largest(weights, number):
 def largest_tokens(
     vectors: csr_matrix, extractor: SparseExtractor, top_k: int | None = None
 ) -> list[list[tuple[str, float]]]:
-    """Returns (token, weight) of the largest weights of each row, the largest first; of equal ones, the lowest id.
+    """Returns (token, weight) of the largest weights of each row, the largest first; in ties, the lowest id.
 
     Args:
         vectors: sparse embeddings of the extractor, [n, V].

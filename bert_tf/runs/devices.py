@@ -36,7 +36,7 @@ def keep_compiled_programs(settings: "FineTuningSettings | PretrainingSettings")
 
 
 def prepare_devices(settings: TrainingSettings):
-    """Sets what holds for the whole process. To be called before TensorFlow is used for anything else.
+    """Applies the settings of the whole process. Call it before TensorFlow is used for anything else.
 
     Returns:
         the tf.distribute strategy.

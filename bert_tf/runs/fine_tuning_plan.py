@@ -101,7 +101,7 @@ def with_learning_rate(task, config, rows, settings, use_xla):
 
 
 def describe_training_cost(task, config: RunConfig, train, settings: FineTuningSettings, use_xla: bool) -> str:
-    """Returns the memory and time that the training would take, or that there is none."""
+    """Returns the memory and time that the training would take, or states that nothing is trained."""
     if train is None:
         return "Nothing would be trained."
     if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any

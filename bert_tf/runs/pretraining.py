@@ -158,7 +158,7 @@ class Pretraining:
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):
-        """Writes the generator that was trained with the model, if one was, as a model of its own."""
+        """Writes the generator that was trained with the model, if one was, as a separate model."""
         directory = self.settings.output_dir
         if config := self.objective.generator_config(self.model.config):
             written = self.objective.written_config(config)

@@ -177,7 +177,7 @@ class FastUnigram:
         return [each for n, each in enumerate(word) if not (follows[n] and follows[n + 1])]
 
     def _keep_spaces(self, stream, white, end, kept):
-        """Turns spaces that are words of their own into markers, and unmarks whitespace that is part of words.
+        """Turns spaces that are separate words into markers, and unmarks whitespace that is part of words.
 
         Args:
             stream: the characters of a text.

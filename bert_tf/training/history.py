@@ -159,7 +159,7 @@ class History:
         return kept(read_text(self._page_path)) if os.path.exists(self._page_path) else {}
 
     def _write(self, kind, step, values):
-        """Writes the one line of a kind and a step: at the end, or where the earlier one stands."""
+        """Writes the one line of a kind and a step: at the end, or in place of the earlier one."""
         if not self._lines:
             return
         finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}

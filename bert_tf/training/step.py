@@ -237,7 +237,7 @@ class TrainStep:
         return losses, gradients
 
     def _cache_gradients(self, batch, parts, normalizers, seed, loss_scale):
-        """Returns the losses and gradients of a loss of the whole batch, whose micro-batches run one after the other.
+        """Returns the losses and gradients of a loss of the whole batch, whose micro-batches run sequentially.
 
         GradCache (Gao et al. 2021): they run forward for their outputs, from which the loss and its gradients by the
         outputs follow, and then again, with the same dropout masks, to propagate these gradients to the variables.

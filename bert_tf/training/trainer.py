@@ -241,7 +241,7 @@ class Trainer:
             stack.callback(self.history.write_page)  # while the directory is still locked
 
     def _check_newest(self, step):
-        """Refuses to go on from a state that another run has overtaken after it was read, before the lock was held."""
+        """Raises ValueError if another run saved a newer state before this run held the lock."""
         newest, _ = self.checkpoints.latest(warns=False) or (0, "")  # it has warned when the state was read
         if newest != step:
             raise ValueError(
@@ -251,7 +251,7 @@ class Trainer:
             )
 
     def _finish_step(self, step, results, state, finite):
-        """Saves a step, or goes back to an earlier one; returns the step to go on from, and whether it went back."""
+        """Saves a step, or goes back to an earlier one; returns the step to continue from, and whether it went back."""
         state.unreported.append(results)  # before a save, which stores them
         if finite:
             finite.note(step, results)

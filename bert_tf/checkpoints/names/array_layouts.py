@@ -1,4 +1,4 @@
-"""Array layouts of files, and how an array is brought from one to another without changing any number."""
+"""Array layouts of files, and exact conversions between them."""
 
 import dataclasses
 import math

@@ -70,7 +70,7 @@ class WeightMapping:
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
 
     def for_class(self, names: Iterable[str]) -> "WeightMapping":
-        """Returns the map for files of the first class of `names` with rows of its own, otherwise of any class."""
+        """Returns the map for files of the first class of `names` with separate rows, otherwise of any class."""
         if not self.of_class:
             return self
         ends = (end for name in names for end in self.of_class if name.endswith(end))

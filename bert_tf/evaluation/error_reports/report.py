@@ -103,7 +103,7 @@ class ErrorReport(abc.ABC):
 
     @abc.abstractmethod
     def show(self, page: Page):
-        """Adds the error analysis to a page, each part in a section of its own."""
+        """Adds the error analysis to a page, each part in a section."""
 
     def in_order(self, order: str = "file") -> np.ndarray:
         """Returns int [n]: the examples as the file has them, or "errors": the most confident errors first."""

@@ -109,7 +109,7 @@ class SingleLabelReport(ErrorReport):
 
 
 class MultipleChoiceReport(SingleLabelReport):
-    """Examples that have choices of their own, which `labels` only number."""
+    """Examples with individual choices, which `labels` only number."""
 
     label_noun = "choice"
     task_name = "Multiple choice"

@@ -74,7 +74,7 @@ def summarize_results(results: Iterable[GlueResult]) -> dict[str, list[SettingSc
 
 
 def best_setting(rows: Sequence[SettingScores]) -> SettingScores:
-    """Returns the row with the highest mean, of equal ones the first; one of runs that all learned nothing comes last.
+    """Returns the row with the highest mean, in ties the first; a row whose runs all learned nothing comes last.
 
     The mean is that of all runs: those that learned nothing are part of what a setting gives.
     """

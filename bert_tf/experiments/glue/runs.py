@@ -201,7 +201,7 @@ def metric_and_file(key: str, metrics: Iterable[str]) -> tuple[str, str] | None:
 
 
 def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:
-    """Returns the best run on dev of each task; of equal ones, the first.
+    """Returns the best run on dev of each task; in ties, the first.
 
     A run with a constant prediction is the best only if all runs have one.
     """

@@ -176,5 +176,5 @@ def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
 
 
 def _height_on_axis(column, value):
-    """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
+    """Returns the position of a value on its axis, from 0 to 1: evenly spaced, in order."""
     return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5

@@ -136,7 +136,7 @@ class Folder:
         return [result for result in found if result]
 
     def ranked(self, results: Iterable[TrialResult]) -> list[TrialResult]:
-        """Returns results from the best to the worst; of equal ones, the first comes first.
+        """Returns results from the best to the worst; ties keep their order.
 
         They are followed by trials with a constant prediction, regardless of their score; NaN comes last.
         """

@@ -124,7 +124,7 @@ def save(
 
 
 def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
-    """Extracts the generator next to a discriminator as a model of its own, with a masked-LM head.
+    """Extracts the generator next to a discriminator as a separate model, with a masked-LM head.
 
     Args:
         source: the discriminator's directory, as written by run_pretraining.

@@ -1,4 +1,4 @@
-"""Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time."""
+"""Arrays as text in a page: bytes, packed by zlib, in base64; a separate part for all that is visible at a time."""
 
 import base64
 import zlib

@@ -127,7 +127,7 @@ def _layers(layers, count):
 
 
 def shown_name(path: str | None) -> str:
-    """Returns what the page calls a model: its folder's name, whatever folders that lies in."""
+    """Returns what the page calls a model: the name of its directory, without those above it."""
     if path is None:
         return "a model"
     whole = os.path.abspath(path)

@@ -84,7 +84,7 @@ class Problem(abc.ABC):
         """Returns the report of targets and predictions; `separator` separates several labels."""
 
     def predicted(self, probabilities: tf.Tensor | np.ndarray) -> dict:
-        """Returns {"predicted": bool [n, L]}, which of several labels are predicted; {} where there is only one."""
+        """Returns {"predicted": bool [n, L]}, which of several labels are predicted; {} if there is only one."""
         return {}
 
     def card_facts(self, labels: Sequence[str]) -> dict[str, str]:

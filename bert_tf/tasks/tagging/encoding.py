@@ -56,7 +56,7 @@ class SentenceOrigin:
         return sentences
 
     def whole_words(self) -> TaggedWords:
-        """Returns the words as the file has them: of one that holds whitespace the first part speaks, as in `take`."""
+        """Returns the words as in the file; for one with whitespace, its first part counts, as in `take`."""
         words = self.words
         whole = np.stack([words.of_text, self.tokens])
         begins = np.append(True, (whole[:, 1:] != whole[:, :-1]).any(0))[: len(self.tokens)]
