@@ -178,7 +178,7 @@ def _with_model(job, settings):
 
     path = settings.init_checkpoint
     if not os.path.isdir(path):
-        raise ValueError(f"--init_checkpoint must be the directory of a model; got {path}. Correct it.")
+        raise ValueError(f"--init_checkpoint must be the directory of a model; got {path}.")
     job = dataclasses.replace(job, model_directory=path, do_lower_case=settings.do_lower_case)
     objective, model_type = settings.sentence_objective, model_type_in(path)
     if "sentence_objective" not in settings.given:

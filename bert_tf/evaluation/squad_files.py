@@ -107,7 +107,7 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
                 indices[name] = index
                 yield Question(path, name, index, paragraph, question)
     if not indices:
-        raise ValueError(f"{path} contains no questions. Use another file.")
+        raise ValueError(f"{path} contains no questions.")
 
 
 def question_position(path: str, index: tuple[int, int, int], name: str) -> str:

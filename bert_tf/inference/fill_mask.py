@@ -53,7 +53,7 @@ class Filler:
         if description.config.is_decoder:
             raise ValueError(
                 f"Fill-mask requires a masked LM, but {path} is a causal LM: it predicts the next token from those "
-                "before it (is_decoder in its configuration). Use another model."
+                "before it (is_decoder in its configuration)."
             )
         self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer

@@ -379,7 +379,7 @@ def _load_dense(directory, dense):
     if dense.activation not in _ACTIVATIONS:
         raise ValueError(
             f"The activation of a Dense module must be one of {', '.join(_ACTIVATIONS)}; {folder} has "
-            f"{dense.activation:.100}. Use another model."
+            f"{dense.activation:.100}, which is not supported."
         )
     form, path = locate(folder)
     file = OPENERS[form](path)

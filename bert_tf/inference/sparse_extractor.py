@@ -24,7 +24,7 @@ from bert_tf.utils.token_counts import TokenCountLog
 _CHUNK = 10_000  # texts tokenized at a time
 _ROWS = 512  # whose weights are in memory at a time, as vectors of the whole vocabulary
 _ALL = 2**30  # tokens, where a tokenizer states no maximum
-_REMEDY = "Use another model."
+_REMEDY = "Download the model again, because its weights may be damaged."
 
 
 class SparseExtractor(abc.ABC):
@@ -95,7 +95,7 @@ class SpladeExtractor(SparseExtractor):
         if description.config.is_decoder:
             raise ValueError(
                 f"Sparse embeddings require a masked LM, but {path} is a causal LM, which predicts the next token "
-                "(is_decoder in its configuration). Use another model."
+                "(is_decoder in its configuration)."
             )
         longest = max_seq_length or limit_length(recipe.max_seq_length, description.config)
         check_length(longest, description.tokenizer, description.config)

@@ -111,7 +111,7 @@ class TextModel:
             if array.shape[:1] != (len(chosen),):
                 raise ValueError(
                     f"`signature` must return one row per text. For {len(chosen)} texts, it returned the output "
-                    f"{name!r} of shape {list(array.shape)}. Use another signature."
+                    f"{name!r} of shape {list(array.shape)}. Choose a signature with one row per text."
                 )
         return outputs
 

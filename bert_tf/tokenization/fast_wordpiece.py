@@ -64,7 +64,7 @@ class FastWordPiece:
         return self.tokens(section.text)
 
     def normalized(self, text: str) -> tuple[str, list[int], list[int]]:
-        """Returns a text before it is split, with all white space as blanks, and the span that each character came
+        """Returns a text before it is split, with whitespace as blanks, and the span that each character came
         from."""
         stream = self._stream(text)
         chars = "".join(" " if each.flags & characters.SPACE else each.char for each in stream)

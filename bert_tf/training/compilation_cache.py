@@ -41,7 +41,7 @@ def use_compilation_cache(directory: str):
         return
     root = pathlib.Path(default_directory() if directory == AUTO else directory).absolute()
     if "'" in str(root):
-        raise ValueError(f"`compilation_cache_dir` must not have an apostrophe; got {root}. Choose another path.")
+        raise ValueError(f"`compilation_cache_dir` must not have an apostrophe; got {root}.")
     own = root / _fingerprint()
     try:
         own.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -81,7 +81,7 @@ def _check_target(source, target, overwrite):
         ) from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
-        raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Use another target.")
+        raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Choose a new target directory.")
 
 
 def save(

@@ -74,7 +74,9 @@ class LabelColumns:
     def _of_labels(self, probabilities, labels, predicted):
         shapes = {getattr(probabilities, "shape", None), getattr(labels, "shape", None)}
         if len(shapes) > 1 or len(np.shape(probabilities)) != 2:
-            raise ValueError("`signature` must return labels and probabilities of the same shape, [n, L]. Use another.")
+            raise ValueError(
+                "`signature` must return labels and probabilities of the same shape, [n, L]. Choose such a signature."
+            )
         columns = {"probability": probabilities.max(-1)}
         if predicted is None and self.has_several_labels:
             predicted = probabilities > _THRESHOLD

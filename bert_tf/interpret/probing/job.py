@@ -50,7 +50,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
     labels = sorted({label for each in train.labels for label in each})
     if len(labels) < _FEW:
         raise ValueError(
-            f"{train.path}: at least two labels are required; got {brief(labels)}. Choose another column."
+            f"{train.path}: at least two labels are required; got {brief(labels)}. Choose a column with several labels."
         )
     seen, held = (compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
     held = _keep_known_labels(held, labels, test.path)

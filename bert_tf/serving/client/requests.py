@@ -126,7 +126,7 @@ def is_order_known(inputs: Iterable[str]) -> bool:
 def check_order(inputs: Sequence[str]):
     """Raises ValueError if texts without names cannot be assigned to inputs: there are none, or no known order."""
     if not inputs:
-        raise ValueError("`inputs` cannot be used: the signature has no inputs. Choose another signature.")
+        raise ValueError("`inputs` cannot be used: the signature has no inputs. Choose a signature with inputs.")
     if not is_order_known(inputs):
         raise ValueError(
             f"`inputs` is required: the inputs of this model are {join_names(inputs)}, whose order is unknown. "

@@ -49,7 +49,6 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     problem = declared_problem_type(config) or ("regression" if number == 1 else "single_label")
     if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}. Use "
-            "another model."
+            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}."
         )
     return problem

@@ -380,5 +380,5 @@ def _check_problem(model, source):
     if source.task and problem not in (None, source.problem):
         raise ValueError(
             f"The trained model does not match `task_name={source.task.name}`, which is for {source.problem}: "
-            f"according to its configuration, the model is for {problem}. Use another model."
+            f"according to its configuration, the model is for {problem}. Pass a model for {source.problem}."
         )
