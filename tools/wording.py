@@ -73,6 +73,13 @@ PATTERNS = (
     _pattern("hostile", r"\b(hostile files?|files? from anywhere)\b", "untrusted files"),
     _pattern("forms", r"\bother programs' forms?\b|\bother people's checkpoints\b", "formats of other libraries"),
     _pattern("rooms", r"\brooms\b", "packages"),
+    _pattern("white space", r"\bwhite space\b", "whitespace"),
+    _pattern("None colon", r"(^|[;.] )None: [a-z]", "None for all; if None, all are read"),
+    _pattern(
+        "empty remedy",
+        r"[;.] ([Cc]orrect (it|this line)|[Uu]se (another|others)( one| file| model)?)\.",
+        "what to do, or nothing",
+    ),
 )
 
 _CODE = re.compile(r"^ *```.*?^ *```$|<!--.*?-->", re.MULTILINE | re.DOTALL)

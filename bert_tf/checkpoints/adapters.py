@@ -1,6 +1,6 @@
 """Reads and writes LoRA adapters in the format of Hugging Face's PEFT: adapter_config.json and adapter weights.
 
-The directory also holds what is trained with the adapters, the head and the pooler, as PEFT's `modules_to_save`, and
+The directory also contains what is trained with the adapters, the head and the pooler, as PEFT's `modules_to_save`, and
 labels.txt and task.json, which PEFT ignores.
 """
 
@@ -118,8 +118,8 @@ def _architecture(paths, task):
 def _peft(weight_mapping, arrays, rank):
     """Returns {PEFT's name: array in torch's orientation} for our weights.
 
-    In PEFT, a weight that holds several of ours has one adapter. Below each other, our A are its A; its B has ours on
-    its diagonal. All adapters of a file have one rank, to which the others are filled up with zeros.
+    In PEFT, a weight that contains several of ours has one adapter. Below each other, our A are its A; its B has ours
+    on its diagonal. All adapters of a file have one rank, to which the others are filled up with zeros.
     """
     named, modules = {}, {}
     for path, array in arrays.items():

@@ -45,8 +45,8 @@ class LoadReport:
             if names:
                 text += f"; {len(names)} {words}: {_few(names)}"
         if self.left_out:
-            one = "1 entry of the file skipped, not a weight of its own (a buffer, a counter or a second name)"
-            several = "entries of the file skipped, not weights of their own (optimizer state, counters, second names)"
+            one = "1 entry skipped because it is not a weight (a buffer, a counter or a second name)"
+            several = "entries skipped because they are not weights (optimizer state, counters, second names)"
             text += f"; {one if len(self.left_out) == 1 else f'{len(self.left_out)} {several}'}: {_few(self.left_out)}"
         return text if text.endswith("...") else f"{text}."
 
@@ -73,8 +73,8 @@ def assign_weights(
             head that may be new, even if the checkpoint has one of another shape, or "cls/.*" for heads that are not
             needed; for unknown names, against the file's own. `heads.py` provides those of a task.
         family: as in `readers.open_checkpoint`.
-        rows: {our path: for each row of the variable, the checkpoint's row to assign; None: the row keeps its values,
-            shuffled}. Such weights may differ in the number of rows.
+        rows: {our path: for each row of the variable, the checkpoint's row to assign; if None, the row keeps its
+            values, shuffled}. Such weights may differ in the number of rows.
 
     Raises:
         ValueError: names differ that no expression excuses, or shapes differ; or the file is damaged.
@@ -100,14 +100,14 @@ def _warn_of_first_token(checkpoint, loaded):
     foreign = checkpoint.format not in ("tf1", "keras_hub", "keras_hub_object") and set(loaded) >= _HEAD_OF_TEXTS
     if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
         logging.warning(
-            "%s is a causal (left-to-right) model (is_decoder) with a head for whole texts: here the head uses the "
-            "last token, which has seen the text; in Transformers it uses the first, which has not.",
+            "%s is a causal (left-to-right) model (is_decoder) with a sequence-level head: bert_tf applies the head to "
+            "the last token, which has seen the text; Transformers applies it to the first, which has not.",
             checkpoint.path,
         )
 
 
 def _with_rows(variable, array, rows):
-    """Returns the variable's value with some of its rows from `array`, and the others in an order of their own.
+    """Returns the variable's value with some of its rows from `array`, and the others shuffled.
 
     If both models had the same seed, the variable's rows are those that `array` was trained from. Unless they are
     shuffled, a new label would start close to an old one, and be confused with it.

@@ -167,7 +167,7 @@ class CheckpointManager:
                 return Best(**json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold step, metric and value as JSON; got {error}; delete it to continue without it."
+                f"{path} must contain step, metric and value as JSON; got {error}; delete it to continue without it."
             ) from error
 
     def _entries(self):

@@ -56,7 +56,7 @@ class Extractor:
             model's maximum.
         unpooled: number of tokens at the start of each sequence that are not pooled, such as those of a prompt.
         finish: applied to the pooled vectors, float32 [n, D], before normalization, in the graph.
-        name: of the model, in warnings.
+        name: name of the model, in warnings.
 
     Attributes:
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`.

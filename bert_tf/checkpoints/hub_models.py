@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub by name: downloads the files that are read here, with huggingface_hub.
+"""Models of the Hugging Face Hub by name: downloads the files that bert_tf reads, with huggingface_hub.
 
     resolve_model("intfloat/e5-small-v2")           # directory in the cache of huggingface_hub
     resolve_model("intfloat/e5-small-v2@refs/pr/1")   # of a branch, a tag or a commit
@@ -46,9 +46,9 @@ _DESCRIPTION = (
 def resolve_model(path: Any, parameter: str = "path", weights: bool = True) -> str:
     """Returns the local path of a model: `path` itself, or, for a name on the Hugging Face Hub, the downloaded files.
 
-    A name has the form organization/model or organization/model@revision; local paths take precedence, as `hub_name`
-    says. Downloaded are the configuration, the tokenizer, the settings of sentence-transformers, and the weights
-    in the first of the formats `locate.WEIGHT_FILES` that there is.
+    A name has the form organization/model or organization/model@revision; local paths take precedence; see `hub_name`.
+    Downloaded are the configuration, the tokenizer, the settings of sentence-transformers, and the weights in the first
+    format of `locate.WEIGHT_FILES` that the model has.
 
     Args:
         path: a path, or a name.
@@ -144,7 +144,7 @@ def _fetch(repository, revision, weights):
 def _cached(repository, revision, weights, error):
     """Returns the directory of a model that was downloaded before; raises ValueError if it was not, or in part.
 
-    `error` says why it was not downloaded now; None: HF_HUB_OFFLINE is set.
+    `error` is why it was not downloaded now; None if HF_HUB_OFFLINE is set.
     """
     from huggingface_hub import constants, errors, snapshot_download
 
@@ -174,15 +174,15 @@ def _module_folders(local: Callable[[str], str | None]) -> list[str]:
     """Returns the directories of a model's modules, "" being that of the model; only "" if there is no modules.json.
 
     Args:
-        local: name of a file -> its path here, or None if the model has none.
+        local: name of a file -> its local path, or None if the model does not have it.
     """
     path = local(MODULES)
-    modules = read_list(path, "a list of modules in JSON", "use another model") if path else []
+    modules = read_list(path, "a list of modules in JSON", "download the model again") if path else []
     named = [module.get("path") for module in modules if isinstance(module, dict)]
     folders = ["", *(name.strip("/") for name in named if isinstance(name, str))]
     for folder in list(dict.fromkeys(folders)):
         if path := local(*_inside(folder, [ROUTER_FILE])):
-            types = read_object(path, "the modules of a router in JSON", "use another model").get("types")
+            types = read_object(path, "the modules of a router in JSON", "download the model again").get("types")
             kinds = {name: str(kind) for name, kind in types.items()} if isinstance(types, dict) else {}
             # The encoder first: it is checked before weights are downloaded.
             folders += _inside(folder, sorted(kinds, key=lambda name: "Transformer" not in kinds[name]))

@@ -1,6 +1,7 @@
 """Weights that files hold in several arrays and bert_tf in one: a file read with them joined, and their parts again.
 
-The two linear maps of a gated feed-forward layer, for instance, are one kernel here and have a name each in some files.
+The two linear maps of a gated feed-forward layer, for instance, are one kernel in bert_tf and have a name each in some
+files.
 """
 
 from collections.abc import Iterable, Mapping

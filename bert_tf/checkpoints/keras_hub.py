@@ -61,7 +61,7 @@ _KNOWN = ("lowercase", "strip_accents", "add_prefix_space", "vocabulary", "merge
 
 
 class PresetTokenizer(NamedTuple):
-    """The tokenizer of a preset; only WordPiece presets state the last two, None means the family's default."""
+    """The tokenizer of a preset; only WordPiece presets contain the last two; None means the family's default."""
 
     vocab_file: str
     do_lower_case: bool | None = None
@@ -98,13 +98,13 @@ def tokenizer_of(directory: str) -> PresetTokenizer | None:
     for key, value in _WORDPIECE.items():
         if config.get(key, value) != value:
             raise ValueError(
-                f"{file} must have {key} {json.dumps(value)} or no such key; got {brief(config[key])}; use "
-                "another preset."
+                f"{file} must have {key} {json.dumps(value)} or no such key; got {brief(config[key])}, which is not "
+                "supported."
             )
     strip = config.get("strip_accents", False)
     if not isinstance(strip, bool) or (strip and not lower):
         raise ValueError(
             f"{file} must have strip_accents true or false, and true only with lowercase; got {brief(strip)} and "
-            f"lowercase {json.dumps(lower)}; use another preset."
+            f"lowercase {json.dumps(lower)}, which is not supported."
         )
     return PresetTokenizer(path, lower, strip)

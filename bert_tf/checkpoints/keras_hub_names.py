@@ -113,13 +113,13 @@ def keras_hub_name_map(model_type: str, projected: bool = True) -> WeightMapping
         projected: whether a linear map follows the embeddings, in the families that can have one.
 
     Raises:
-        ValueError: the family is not supported here or in KerasHub.
+        ValueError: bert_tf or KerasHub does not support the family.
     """
     if family_registry.family(model_type).keras_hub is None:
         there = sorted(name for name, row in family_registry.FAMILIES.items() if row.keras_hub)
         raise ValueError(
-            f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}; "
-            f"got {model_type!r}; use another format."
+            f"A KerasHub preset must be of a family that KerasHub implements equivalently: one of {there}; got "
+            f"{model_type!r}; use the format bert_tf."
         )
     weight_mapping = _MAPS[family_registry.family(model_type).weight_mapping]
     always = family_registry.family(model_type).fixed.get("maps_embeddings", False)

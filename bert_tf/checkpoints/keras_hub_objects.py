@@ -1,4 +1,4 @@
-"""Live KerasHub backbones and tasks: their weights, and what their presets would say of them.
+"""Live KerasHub backbones and tasks: their weights, and the contents that their presets would have.
 
 KerasHub is imported by the functions that need it.
 """
@@ -101,7 +101,7 @@ def name_map_of(model) -> WeightMapping:
     computed = {name: fields[name] for name in row.masked_lm or ()}
     if hasattr(model, "masked_lm_head") and computed != row.masked_lm:
         logging.warning(
-            "The masked-LM head of %s uses %s, but here it uses %s: its logits differ slightly.",
+            "The masked-LM head of %s uses %s, but in bert_tf it uses %s: its logits differ slightly.",
             *(type(model).__name__, dict(row.masked_lm), computed),
         )
     is_projected = fields.get("embedding_size", 0) != fields.get("hidden_size")

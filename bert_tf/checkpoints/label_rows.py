@@ -19,7 +19,7 @@ class LabelRows:
         path: the trained model: `init_checkpoint`.
         trained: the labels of its outputs, in their order.
         labels: the labels of the new head's outputs.
-        rows: the index in `trained` for each of `labels`; None: a new row.
+        rows: the index in `trained` for each of `labels`; None for a new row.
         renamed: {name in the trained model: new name}.
         reason: why no row can be kept, whatever the names; "" if they can.
     """
@@ -76,7 +76,7 @@ def rows_in(checkpoint: Any, kept: LabelRows, variables: Iterable, task: Any) ->
     if not kept.reason and (wrong := [name for name in there if checkpoint.shape(name)[0] != len(kept.trained)]):
         raise ValueError(
             f"{kept.path} must name every output of its head. It has {len(kept.trained)} labels for "
-            f"{checkpoint.shape(wrong[0])[0]} outputs; correct its labels.txt or id2label."
+            f"{checkpoint.shape(wrong[0])[0]} outputs; list all of them in its labels.txt or id2label."
         )
     own = (v for v in variables if any(re.fullmatch(pattern, v.path) for pattern in task.head))
     same = kept.reason or all(v.path in checkpoint.names and _is_alike(checkpoint, v) for v in own)
@@ -92,7 +92,7 @@ def not_kept(path: str, reason: str) -> ValueError:
     """Returns the error for labels that are to be renamed, although no row can be kept."""
     return ValueError(
         f"`rename_labels` requires a trained head that can be kept, but the head of {path} cannot: {reason}. Remove "
-        "`rename_labels`, or use another `init_checkpoint`."
+        "`rename_labels`, or set `init_checkpoint` to a model with such a head."
     )
 
 

@@ -49,7 +49,7 @@ class Bert:
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
-        others: our path -> array, the weights of heads other than `head`, such as those of pretraining or question
+        others: {variable path: array}, the weights of heads other than `head`, such as those of pretraining or question
             answering, so that `bert_tf.save` keeps them.
         path: the path it was loaded from, or None.
     """
@@ -84,7 +84,7 @@ class Bert:
 
         Args:
             texts: n texts, or n pairs (a, b), each encoded as one sequence.
-            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (here the mean,
+            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean,
                 because nothing is learned), `concat_last_4`; or layer indices, negative from -1, the last, whose
                 outputs are concatenated.
             pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector per text. If None, one per token.
@@ -111,7 +111,7 @@ class Bert:
         return list(extractor.tokens(texts)) if of_tokens else extractor(texts)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the current weights as {our path: array}: encoder, head and `others`."""
+        """Returns the current weights as {variable path: array}: encoder, head and `others`."""
         variables = [*self.encoder.variables, *(self.head.variables if self.head else [])]
         return {variable.path: np.asarray(variable) for variable in variables} | dict(self.others)
 
@@ -156,12 +156,12 @@ def load(
         path: its directory, or a file or TF1 prefix in it; or its name on the Hugging Face Hub, such as
             "intfloat/e5-small-v2" or, at a branch, tag or commit, "intfloat/e5-small-v2@main"; or a
             `keras_hub.models.Backbone` or `Task`, whose weights are copied.
-        do_lower_case: whether to lowercase text. If None, as stated by the checkpoint.
+        do_lower_case: whether to lowercase text. If None, as in the checkpoint's files.
         config_file, vocab_file: other files to use. If None, `bert_config.json` or `config.json` and the vocabulary
             next to the checkpoint.
 
     Raises:
-        ValueError: something is missing, left over, damaged, or does not match; or the model cannot be downloaded.
+        ValueError: weights or files are missing, unused, damaged or do not match; or the model cannot be downloaded.
     """
     is_path = isinstance(path, (str, os.PathLike))
     if is_path:
@@ -267,8 +267,8 @@ def load_description(
 
     Args:
         paths: checkpoints, or their directories; None is skipped.
-        config_file, vocab_file: files to use instead of those found there.
-        do_lower_case: whether to lowercase text. If None, as stated by the checkpoint, or next to the vocabulary.
+        config_file, vocab_file: files to use instead of those found in the directory.
+        do_lower_case: whether to lowercase text. If None, as in the checkpoint's files or next to the vocabulary.
 
     Raises:
         ValueError: nothing is found, or the files do not match.
@@ -348,7 +348,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_LABELS:
         raise ValueError(
             f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}; got "
-            f"{brief(number)}; correct it."
+            f"{brief(number)}."
         )
     return default_labels(number) if number > 1 else None  # of a single one nobody asks the name
 
@@ -359,14 +359,14 @@ def default_labels(number: int) -> list[str]:
 
 
 def _labels_in(names, directory):
-    """Returns the labels of `id2label`, for the numbers from 0 up."""
+    """Returns the labels of `id2label`, whose keys must be consecutive integers from 0."""
     labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else [None]
     labels = [str(label) if isinstance(label, int) else label for label in labels]  # {"0": 0, "1": 1}
     wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
     if wrong:
         raise ValueError(
             f"id2label of the configuration in {directory} must have consecutive integers from 0 as keys: "
-            f'{{"0": "no", "1": "yes"}}; got {brief(names)}; correct it, or write the names to {LABELS_FILE}, '
+            f'{{"0": "no", "1": "yes"}}; got {brief(names)}; write it like this, or write the names to {LABELS_FILE}, '
             "one per line."
         )
     return labels

@@ -20,11 +20,11 @@ def read_model_tokenizer(
     config: EncoderConfig | None = None,
     kinds: Mapping[str, type[TokenizerTables]] = TABLES,
 ) -> TokenizerTables:
-    """Builds the tokenizer of a model; that of a KerasHub preset has the accents that the preset states.
+    """Builds the tokenizer of a model; for a KerasHub preset, accents are treated as the preset specifies.
 
     Args:
         directory: directory of a checkpoint in any format, or of a tokenizer.
-        do_lower_case: whether to lowercase text. If None, as the files say.
+        do_lower_case: whether to lowercase text. If None, as in the files.
         vocab_file: another vocabulary to use instead of the directory's.
         config: configuration of the model. If None, that in the directory; without one, the first family with a
             tokenizer of this kind determines the special tokens.
@@ -32,7 +32,7 @@ def read_model_tokenizer(
             graph.
 
     Raises:
-        ValueError: there is no tokenizer, or its files are not what their names say.
+        ValueError: there is no tokenizer, or the content of a file does not match its name.
     """
     if config is None and model_type_in(directory):
         config = EncoderConfig.load(directory)

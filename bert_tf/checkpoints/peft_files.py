@@ -171,7 +171,7 @@ def _read_settings(path):
 
 
 def _classes(settings):
-    """Returns the names of Transformers' class that the adapter states: of the model, or of a kind of task."""
+    """Returns the names of Transformers' class in the adapter's configuration: of the model, or of a kind of task."""
     mapping = settings.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
     kind = "ForQuestionAnswering" if settings.get("task_type") == "QUESTION_ANS" else None

@@ -106,8 +106,8 @@ class Checkpoint:
     def _own(self, path):
         if self._other_act and path.startswith("cls/predictions/transform/"):
             raise ValueError(
-                f"The masked-LM head in {self.path} cannot be read: in Transformers, it always uses gelu, whereas "
-                f"here it would use the configuration's hidden_act, {self._other_act}. Use bert-tf convert with "
+                f"The masked-LM head in {self.path} cannot be read: in Transformers, it always uses gelu, whereas in "
+                f"bert_tf it would use the configuration's hidden_act, {self._other_act}. Use bert-tf convert with "
                 "`leave_out=cls/.*` to make a copy without the head."
             )
         read = self._map.transform(path).to_ours(self._file.read(self.names[path]))
@@ -119,7 +119,7 @@ class Checkpoint:
         shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
         if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
             raise ValueError(
-                f"{self.path} must hold complete adapters of the rank in the configuration next to it, "
+                f"{self.path} must contain complete adapters of the rank in the configuration next to it, "
                 f"{self._lora.rank}; got for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
@@ -156,8 +156,9 @@ def _check_names(path, names):
     longest = max(map(len, names), default=0)
     if len(names) > _MOST_NAMES or longest > _LONGEST_NAME:
         raise ValueError(
-            f"A checkpoint must hold at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
-            f"characters; got {path} with {len(names):,} and a name of {longest:,}: is it a BERT checkpoint?"
+            f"A checkpoint must have at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
+            f"characters; got {path} with {len(names):,} and a name of {longest:,}; pass the checkpoint of a BERT-like "
+            "model."
         )
 
 
@@ -201,8 +202,8 @@ def _read_peft(path, found, family):
 def hash_weights(path: str | os.PathLike) -> str:
     """Returns a SHA-256 of all weights of a checkpoint; `path` and errors as in `locate`, and as in `Shards`.
 
-    The index of a TF1 checkpoint represents its data, because it holds a checksum of every tensor. That of shards holds
-    only names, so the shards themselves are hashed.
+    The index of a TF1 checkpoint represents its data, because it contains a checksum of every tensor. That of shards
+    contains only names, so the shards themselves are hashed.
     """
     form, file = locate(path)
     adapter = peft_files.adapter_beside(path)
@@ -230,9 +231,9 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
     checkpoint = open_checkpoint(path)
     if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
         raise ValueError(
-            f"{checkpoint.path} must hold the weights of an encoder and of known heads. It holds "
-            f"{checkpoint.unknown[:5] or 'no word embeddings'}; use `bert-tf convert` with its leave_out to drop "
-            "unwanted weights."
+            f"{checkpoint.path} must contain the weights of an encoder and of known heads, and nothing else. It "
+            f"contains {checkpoint.unknown[:5] or 'no word embeddings'}; use `bert-tf convert` with its leave_out to "
+            "drop unwanted weights."
         )
     checkpoint.check_twins(list(checkpoint.names))
     if checkpoint.left_out:

@@ -1,6 +1,6 @@
 """Published checkpoints by name: size, vocabulary, letter case, published metrics, and download locations.
 
-Nothing is downloaded here (`hub_models` does). If a name is passed as a path, the message explains what to pass.
+This module downloads nothing (`hub_models` does). If a name is passed as a path, the message explains what to pass.
 Vocabulary and sizes are those of the published configurations; `source` is the source of the metrics.
 """
 

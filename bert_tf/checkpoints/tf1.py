@@ -137,7 +137,7 @@ def _number_meant(prefix):
 
 
 def _shards(prefix):
-    """Returns {number of files: the files of data whose names say that there are so many}."""
+    """Returns {number of files: the data files whose names give this number}."""
     by_number = {}
     for path in sorted(glob.glob(f"{glob.escape(prefix)}.data-*-of-*")):
         if match := re.search(r"\.data-\d{5}-of-(\d{5})$", path):

@@ -51,7 +51,7 @@ def check_index(index: str, shards: list[str]):
 
 
 def num_shards(index: str) -> int:
-    """Returns the number of data files stated in an index.
+    """Returns the number of data files according to an index.
 
     Raises:
         ValueError, OSError, google.protobuf.message.DecodeError: it is damaged.
@@ -72,7 +72,7 @@ def _read(path):
 
 
 def _check_entry(name, entry, sizes):
-    """Checks that a tensor's bytes are there, and are as many as its type and shape say."""
+    """Checks that a tensor's bytes are present, and that their number matches its type and shape."""
     axes = [axis.size for axis in entry.shape.dim]
     real = not entry.shape.unknown_rank and len(axes) <= 32 and min(axes, default=0) >= 0
     if not real or entry.dtype not in _SIZES or entry.slices:
@@ -85,7 +85,7 @@ def _check_entry(name, entry, sizes):
 
 
 def _check_texts(name, entry, shard):
-    """Checks that texts, whose lengths stand before them and a checksum, fill the bytes of their entry."""
+    """Checks that strings, which follow their lengths and a checksum, fill the bytes of their entry."""
     with open(shard, "rb") as file:
         file.seek(entry.offset)
         data = file.read(entry.size)
@@ -121,14 +121,14 @@ def _rows(data) -> Iterator[tuple[bytes, bytes]]:
 
 def _block(data, start, size):
     if start + size + _TRAILER > len(data) - _FOOTER or size < 8:
-        raise ValueError("an index with a block that is not there")
+        raise ValueError("an index with a missing block")
     if data[start + size]:
         raise ValueError("an index that is compressed, as TensorFlow since 1.2 writes none")
     return data[start : start + size]
 
 
 def _entries(block) -> Iterator[tuple[bytes, bytes]]:
-    """Yields the entries of a block, each of which says how much of its name is that of the one before."""
+    """Yields the entries of a block, each of which stores how much of its name it shares with the one before."""
     (restarts,) = struct.unpack("<I", block[-4:])
     end = len(block) - 4 - 4 * restarts
     if end < 0:

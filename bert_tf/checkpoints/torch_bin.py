@@ -36,7 +36,7 @@ class TorchBin:
 
     Attributes:
         path: the file.
-        tensors: name -> Tensor, from a state dict, or from a dict which holds one under "state_dict".
+        tensors: name -> Tensor, from a state dict, or from a dict which contains one under "state_dict".
 
     Raises:
         ValueError: the file is truncated, is not a torch file, tries to run anything other than building tensors, or
@@ -94,7 +94,7 @@ class TorchBin:
     def _refusal(self, why):
         kind = f"{type(why).__name__}: " if isinstance(why, Exception) and type(why) is not ValueError else ""
         return ValueError(
-            f"{self.path} is not a complete torch file that holds only tensors: {kind}{str(why):.1000}. {_REMEDY}"
+            f"{self.path} is not a complete torch file that contains only tensors: {kind}{str(why):.1000}. {_REMEDY}"
         )
 
     def _check_sizes(self):
@@ -142,7 +142,7 @@ class TorchBin:
             file.seek(at)
             size = int.from_bytes(file.read(8), "little", signed=True) * storages[key].dtype.itemsize
             if not 0 <= size <= end - at - 8:
-                raise ValueError(f"storage {key:.80} with {size} bytes, of which {max(0, end - at - 8)} are there")
+                raise ValueError(f"storage {key:.80} with {size} bytes, of which {max(0, end - at - 8)} are present")
             self._places[key], at = _Place(at + 8, size), at + 8 + size
         return content
 
@@ -157,13 +157,13 @@ class _Small(io.FileIO):
 
 
 def _place(file, info):
-    """Returns where the bytes of a zip archive's member lie. torch never compresses: so they are as many as it says."""
+    """Returns where the bytes of a zip archive's member lie. torch never compresses them."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size != info.compress_size:
         raise ValueError(f"the member {info.filename:.80}, compressed or encrypted, which torch never writes")
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or not header.startswith(b"PK\3\4"):
-        raise ValueError(f"no member {info.filename:.80} where the directory says")
+        raise ValueError(f"no member {info.filename:.80} at the offset in the zip directory")
     start = info.header_offset + _LOCAL_HEADER + sum(int.from_bytes(header[i : i + 2], "little") for i in (26, 28))
     if start + info.file_size > os.fstat(file.fileno()).st_size:
         raise ValueError(f"the member {info.filename:.80}, cut short")

@@ -94,8 +94,8 @@ def _check_added_tokens(tokenizer):
         if numbers[row] == 1 and word == found[row].content:
             raise ValueError(
                 "New words are appended after the added tokens, which then get lines in vocab.txt and must not match "
-                f"as words there. The added token {word!r} is not matched everywhere, so it would become a token of "
-                "other words; add the new words to the model before such tokens are added."
+                f"as words. The added token {word!r} is not matched everywhere, so it would become a token of other "
+                "words; add the new words to the model before such tokens are added."
             )
 
 
@@ -106,7 +106,7 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
         The words to add, each once, and those that are a single token already.
 
     Raises:
-        ValueError: a line holds several words according to the tokenizer, or none; or a word is too long.
+        ValueError: a line contains several words according to the tokenizer, or none; or a word is too long.
     """
     lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
     words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])
@@ -115,8 +115,8 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
             number, line = lines[row]
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(
-                f"{path}, line {number}: a line must hold one word; got {line.strip()!r}, which the tokenizer "
-                f"splits at white space and punctuation first: {parts}; list the new parts, each on its own line."
+                f"{path}, line {number}: a line must contain one word; got {line.strip()!r}, which the tokenizer "
+                f"splits at whitespace and punctuation first: {parts}; list the new parts, each on its own line."
             )
         if len(words[row]) > tokenizer.max_input_chars_per_word:
             raise ValueError(

@@ -24,7 +24,7 @@ def check_finite(array: np.ndarray, name: str, path: str):
     """Checks that a weight is finite, because NaN or infinity would make all outputs of the model NaN.
 
     Args:
-        array: of any type; non-floating-point arrays pass.
+        array: array of any type; non-floating-point arrays pass.
         name: name of the weight in the file.
         path: path of the file.
 
@@ -105,7 +105,8 @@ class Shards:
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
             raise ValueError(
-                f"The files listed in {path} do not hold all of its weights: {brief(missing)} are missing; {_REMEDY}."
+                f"The files listed in {path} do not contain all of its weights: {brief(missing)} are missing; "
+                f"{_REMEDY}."
             )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 

@@ -39,7 +39,7 @@ class AskSettings(ConnectionSettings, UserSettings):
     inputs: Sequence[str] = option(
         [],
         "Names of the texts of an example, such as question,context: arguments come in this order, and lines are "
-        "tab-separated. Default: as the model reports them.",
+        "tab-separated. Default: those that the model reports.",
     )
     pair: bool = option(
         False,
@@ -86,13 +86,13 @@ def main(settings: AskSettings, texts):
 
 
 def _input_names(settings, meanings):
-    """Returns what --inputs asks for, or a flag that stands for certain names; () where the model is to say it.
+    """Returns the names in --inputs, or those of its aliases; () if the model determines them.
 
     Args:
         meanings: {flag: names}.
 
     Raises:
-        ValueError: they contradict one another, or a name is missing or there twice.
+        ValueError: they contradict one another, or a name is missing or occurs twice.
     """
     names, short = tuple(settings.inputs), [flag for flag in meanings if getattr(settings, flag)]
     if short and "inputs" in settings.given and names != meanings[short[0]]:

@@ -62,7 +62,7 @@ def run_batch_prediction(settings: BatchPredictionSettings, maker, **more):
     """Predicts an answer for every row of --input_file.
 
     Args:
-        settings: of the command.
+        settings: settings of the command.
         maker: a `Maker` of `inference.batch_prediction`.
         more: further attributes of the `TableJob`, or values that override those of the flags.
 

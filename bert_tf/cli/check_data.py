@@ -65,7 +65,7 @@ def _defaults(flag, has):
 
 
 def _shown(default):
-    """Returns a default as it would be given."""
+    """Returns a default as written on a command line."""
     if isinstance(default, list | tuple):
         return ",".join(default)
     text = str(default).lower() if isinstance(default, bool) else str(default)
@@ -121,7 +121,7 @@ def of_program(settings: Settings, words: Sequence[str] = ()) -> Settings:
     """Returns the settings of the task's own program for training, evaluation and so on with the files of `settings`.
 
     Args:
-        settings: of this command.
+        settings: settings of this command.
         words: flags of the program that this command does not have.
 
     Raises:

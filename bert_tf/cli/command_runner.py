@@ -117,7 +117,7 @@ def parse(
     Args:
         values: in which `define` has defined the flags.
         table: the flags.
-        words: of the command line, without the program.
+        words: words of the command line, without the program.
         takes_texts: words that are no flags are allowed.
 
     Raises:
@@ -166,12 +166,12 @@ def _reason(error):
 
 
 def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
-    """Returns what a command line of another program says.
+    """Parses a command line of another program.
 
     Args:
         program: its name, for the message.
         table: its flags.
-        words: of the command line, all of them flags.
+        words: words of the command line, all of them flags.
 
     Raises:
         ValueError: the program would not take them.
@@ -195,7 +195,7 @@ def in_flags(text: str, names: Iterable[str]) -> str:
 
     Args:
         text: the message; what stands between backticks and is no flag stays as it is.
-        names: of the program's flags.
+        names: names of the program's flags.
     """
     names = set(names)
     return re.sub(r"`(\w+)(=[^`]*)?`", lambda m: f"--{m[0][1:-1]}" if m[1] in names else m[0], text)
@@ -284,7 +284,7 @@ def warn_of_ignored(settings: Settings, table: Iterable[Flag]):
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
     names = dict.fromkeys((*names, *(flag.name for flag in table if flag.help == f"{NO_EFFECT}.")))
     if given := [name for name in names if name in settings.given]:
-        logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
+        logging.warning("These flags have no effect: %s.", ", ".join(f"--{name}" for name in given))
 
 
 def _with_local_models(settings, table):
@@ -308,7 +308,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
 
 
 def _log_error(error, settings):
-    """Logs what the user can do about an error; returns False where there is nothing to do."""
+    """Logs what the user can do about an error; returns False if that is nothing."""
     if isinstance(error, BrokenPipeError) and is_output_closed():
         return False  # `main.start_program` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without

@@ -13,7 +13,7 @@ class CliCommand(NamedTuple):
     """One command.
 
     Attributes:
-        name: of its module in this package, or of a task's command; always accepted.
+        name: name of its module in this package, or of a task's command; always accepted.
         alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
         guide: the page of docs/ that shows how to use it, without ".md".
         others: further accepted names, which are not shown.

@@ -35,8 +35,8 @@ class ConvertSettings(UserSettings):
     format: str | None = option(None, "Format of the converted model.", choices=names.FORMATS, required=True)
     leave_out: Sequence[str] = option(
         [],
-        "Weights that may be left out, by bert_tf's paths (or by the file's names if bert_tf has none), and settings "
-        "that may change: regular expressions, such as cls/.* or hidden_act.",
+        "Weights that may be left out, by bert_tf's paths (or by the file's names for weights without a path), and "
+        "settings that may change: regular expressions, such as cls/.* or hidden_act.",
     )
     with_optimizer: bool = option(
         False,

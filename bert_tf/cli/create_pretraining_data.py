@@ -75,7 +75,7 @@ class CreatePretrainingDataSettings(CorpusSettings, ExampleSettings, BeamSetting
     work_dir: str | None = option(
         None,
         "Directory for intermediate files, which take the size of the text plus twice that of the uncompressed "
-        "records. An interrupted run leaves them there. Default: the output directory.",
+        "records. An interrupted run leaves these files. Default: the output directory.",
         group="Parallel processing",
     )
 
@@ -178,7 +178,7 @@ def _with_model(job, settings):
 
     path = settings.init_checkpoint
     if not os.path.isdir(path):
-        raise ValueError(f"--init_checkpoint must be the directory of a model; got {path}. Correct it.")
+        raise ValueError(f"--init_checkpoint must be the directory of a model; got {path}.")
     job = dataclasses.replace(job, model_directory=path, do_lower_case=settings.do_lower_case)
     objective, model_type = settings.sentence_objective, model_type_in(path)
     if "sentence_objective" not in settings.given:
@@ -206,11 +206,11 @@ def _masking_vocabulary(job):
 
 
 def _warn_of_phrases(statistics, options):
-    """Says where no phrase of the list stands in the text."""
+    """Warns if no phrase of the list occurs in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
-            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Are the phrases and the "
-            "text in the same language?",
+            "No phrase of %s occurs in any of the %d examples, so whole words were masked. Make sure that the phrases "
+            "and the text are in the same language.",
             *(options.phrase_file, statistics.examples),
         )
 

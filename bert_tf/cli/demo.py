@@ -78,7 +78,7 @@ def main(settings: DemoSettings, texts):
 
 
 def report(run: DemoRun, answers: Sequence[dict]):
-    """Prints the held-out accuracy, the answers, where it all lies and what to try next.
+    """Prints the held-out accuracy, the predictions, the output files and what to try next.
 
     Raises:
         ValueError: the accuracy is too low, or an answer to one of `SENTENCES` is wrong.
@@ -107,10 +107,10 @@ Try next
 
 
 def read_scores(path: pathlib.Path) -> dict[str, float]:
-    """Returns what eval_results.txt says, line by line "key = value".
+    """Returns the values in eval_results.txt, which has lines of "key = value".
 
     Raises:
-        ValueError: the file says nothing of eval_accuracy.
+        ValueError: the file does not contain eval_accuracy.
     """
     pairs = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines() if " = " in line)
     scores = {key: float(value) for key, value in pairs}

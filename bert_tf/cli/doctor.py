@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 def main(settings: DoctorSettings):
-    """Prints the findings, what is quick first; ends with status 1 where there is a fault."""
+    """Prints the findings, the quick checks first; exits with status 1 if there is an error."""
     distributions = reversed(list(metadata.distributions()))  # of several versions the first counts
     findings = [
         examine_python(sys.version_info[:3]),
@@ -155,7 +155,8 @@ def examine_packages(versions: Mapping[str, str], requirements: Callable = requi
     yield from faults or [Finding("packages", OK, f"{text}; all requirements are satisfied")]
     for name, safe in WITHOUT_HOLES.items():
         if name in versions and not any(SpecifierSet(each).contains(versions[name]) for each in safe):
-            yield Finding("security", NOTE, f"{name} {versions[name]} has known holes; {' or '.join(safe)} has none")
+            text = f"{name} {versions[name]} has known vulnerabilities; fixed in {' or '.join(safe)}"
+            yield Finding("security", NOTE, text)
 
 
 def _unmet(name, there, fits, who, versions):
@@ -180,7 +181,7 @@ def examine_machine(instructions: Collection[str], free: int, limits: Collection
     """Yields findings on CPU, memory and disk, from instruction sets, free bytes, and limits of containers."""
     fast = [each for each in (*resources.BFLOAT16_SETS, "bf16", *resources.INT8_SETS) if each in instructions]
     text = f"{resources.name()}, {resources.cores()} cores; bfloat16 and int8 instructions: {', '.join(fast) or 'none'}"
-    text += f"; bfloat16 is {'' if resources.computes_bfloat16(instructions) else 'not '}faster here"
+    text += f"; bfloat16 is {'' if resources.computes_bfloat16(instructions) else 'not '}faster on this machine"
     if lacks("avx", instructions):
         yield Finding("processor", FAULT, f"{text}; it has no AVX", _NO_AVX)
     elif lacks("avx2", instructions):

@@ -110,7 +110,7 @@ def _index(settings):
         if os.path.exists(os.path.join(settings.index_dir, INDEX_FILE)):
             raise ValueError(
                 f"`index_dir` must not exist yet. {settings.index_dir} is an index; add to it with `update`, or choose "
-                "another directory."
+                "a new directory."
             )
         indexer = Indexer(settings.model, options, settings.vector_dtype)
         make_index(settings.index_dir, indexer, write_rows)

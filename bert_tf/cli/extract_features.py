@@ -6,8 +6,7 @@
         --input_file=reviews.csv --output_file=features.npz \\
         --layers=second_to_last --pooling=mean
 
-Accepts the flags of google-research/bert's extract_features.py with their
-meaning there.
+Accepts the flags of google-research/bert's extract_features.py with the same meaning.
 """
 
 import dataclasses

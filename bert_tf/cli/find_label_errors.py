@@ -109,7 +109,8 @@ def _check(settings):
         raise ValueError("--init_checkpoint is required: the model to start from.")
     if settings.distribution_strategy == "multi_worker":
         raise ValueError(
-            "--distribution_strategy=multi_worker is not supported here. Choose a strategy for a single machine."
+            "This command does not support --distribution_strategy=multi_worker. Choose a strategy for a single "
+            "machine."
         )
     if not settings.fine_tune and (given := [name for name in _ABOUT_RUNS if name in settings.given]):
         raise ValueError(f"--{given[0]} requires --fine_tune. Add --fine_tune or remove --{given[0]}.")
@@ -154,10 +155,10 @@ def _probabilities(settings, found):
 
 
 def _train(settings, folder, are_pairs):
-    """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
+    """Runs run_classifier in a separate process to train on a fold's examples and predict those held out.
 
     Returns:
-        the folder of that run, which is taken up again where it was interrupted; None: it failed.
+        the folder of that run, which is taken up again where it was interrupted; None if it failed.
     """
     from bert_tf.experiments.label_errors import folds
     from bert_tf.utils.folder_lock import alone_in

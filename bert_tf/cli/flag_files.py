@@ -22,7 +22,7 @@ def expand_flag_files(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     another one. What follows a line `--` is passed on as it is: texts, or the flags of another program.
 
     Args:
-        words: of the command line, without the program.
+        words: words of the command line, without the program.
 
     Returns:
         (the words, {flag: the file and line that it comes from}).
@@ -95,7 +95,7 @@ def check_dashes(texts: Iterable[str], names: Iterable[str]):
 
     Args:
         texts: the words that are not flags, without those after `--`.
-        names: of the program's flags, and their aliases.
+        names: names of the program's flags, and their aliases.
     """
     names = set(names)
     for text in texts:

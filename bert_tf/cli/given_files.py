@@ -1,4 +1,4 @@
-"""Files that a command names: that they are there, or can be written, is found out before TensorFlow is imported.
+"""Checks, before TensorFlow is imported, that the files that a command names exist or can be written.
 
 The import takes 5 s, and the computation before the first output hours.
 """

@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None):
     """Starts the command that the command line names.
 
     Args:
-        argv: the words after `bert-tf`; None: this process's.
+        argv: the words after `bert-tf`; None for this process's.
     """
     escape_unencodable_output()
     with end_quietly_when_closed():
@@ -69,7 +69,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
 
     Args:
         name: one of `PROGRAMS`, or "train NAME" of a custom task.
-        words: its flags and arguments; None: those of this process, a script that stands for the program.
+        words: its flags and arguments; if None, those of this process, a script that stands for the program.
         typed: the words that named it, if they were others.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++

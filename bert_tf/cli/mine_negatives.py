@@ -93,9 +93,9 @@ def main(settings: MineNegativesSettings):
 
     path = settings.output_file
     if not path.lower().endswith(".jsonl"):
-        raise ValueError(f"`output_file` must be a .jsonl file, which can hold lists; got {path}.")
+        raise ValueError(f"`output_file` must be a .jsonl file, which can contain lists; got {path}.")
     if os.path.exists(path) and not settings.overwrite:
-        raise ValueError(f"`output_file` exists: {path}. Choose another path, or pass `overwrite`.")
+        raise ValueError(f"`output_file` exists: {path}. Choose a new path, or pass `overwrite`.")
     _check_queries(settings)
     mining = options_of(MiningOptions, settings)
     index = SearchIndex(settings.index_dir, settings.model, settings.approximate)

@@ -34,8 +34,8 @@ def log_end(folder: str, step: int, words: str, program: str, **flags):
 
     Args:
         folder: `output_dir` of the run.
-        step: of its result.
-        words: say what comes next, such as "To serve the model".
+        step: training step of its result.
+        words: a description of the next step, such as "To serve the model".
         program: which program comes next.
         flags: of it.
     """
@@ -68,7 +68,7 @@ def log_after_export(settings: "ExportCommandSettings"):
 
 
 def _served(exports, model, settings):
-    """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
+    """Returns the flags of `serve` for the exports of a model, which may be in its subdirectory `export`."""
     exports, model = os.path.abspath(exports), os.path.abspath(model)
     name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
     in_parts = settings.export_for == "cpu" and settings.export_threads > 1 and not settings.export_explanations
@@ -84,7 +84,7 @@ def log_after_pretraining(output_dir: str, step: int):
 
 
 def _bert_tf():
-    """Returns the words that start our programs here."""
+    """Returns the words that start bert_tf's programs in this environment."""
     if shutil.which("bert-tf"):
         return ["bert-tf"]
     script = os.path.join(os.path.dirname(sys.executable), "bert-tf")

@@ -129,7 +129,7 @@ def _check(settings):
     columns = settings.text_column
     if by_words and not (len(columns) < 2 and all(each.lstrip("-").isdecimal() for each in columns)):
         raise ValueError(
-            f"--text_column must be a single number for words; got {','.join(columns)}. Correct it, or add "
+            f"--text_column must be a single number for words; got {','.join(columns)}. Pass one number, or add "
             "--unit=text."
         )
 

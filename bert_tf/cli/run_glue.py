@@ -102,7 +102,7 @@ WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
 
 
 def main(settings: RunGlueSettings, others):
-    """Makes the grid of runs, or the page of the runs that are there."""
+    """Makes the grid of runs, or the page of the existing runs."""
     with resumable():
         _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
 
@@ -158,7 +158,7 @@ def _axes(settings):
 
 
 def _only_report(settings, others):
-    """Makes the page of the runs that are there, or compares one run with another."""
+    """Makes the page of the existing runs, or compares one run with another."""
     from bert_tf.experiments.glue import grid_comparison, report
     from bert_tf.experiments.glue import runs as glue_runs
 

@@ -19,7 +19,7 @@ FLAGS = flags_of(SETTINGS)
 
 
 def main(settings: PretrainingSettings):
-    """Trains and scores, or says whether the training would fit."""
+    """Trains and scores, or reports whether the training would fit."""
     keep_compiled_programs(settings)  # the next lines import TensorFlow
     from bert_tf.cli.next_command import log_after_pretraining
     from bert_tf.runs.pretrain import run_pretraining

@@ -95,7 +95,7 @@ def _write_scores(settings):
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)
-        raise ValueError(f"`text_column` must name a single column here; got {received}. Score one column at a time.")
+        raise ValueError(f"`text_column` must name a single column; got {received}. Score one column at a time.")
     maker = ScoreMaker(
         settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
     )

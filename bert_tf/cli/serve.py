@@ -4,10 +4,9 @@
         --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-A Python server. It serves the newest version under EXPORT_DIR, and each newer
-one once it appears there. A SavedModel is a program that runs with your
-permissions: check a model from an untrusted source with `bert-tf verify MODEL
---inspect` first.
+A Python server. It serves the newest version under EXPORT_DIR, and each newer one once it appears. A SavedModel is a
+program that runs with your permissions: check a model from an untrusted source with `bert-tf verify MODEL --inspect`
+first.
 """
 
 import dataclasses
@@ -112,10 +111,10 @@ def version_lines() -> str:
 
 
 def warn_without_effect(settings):
-    """Says which flags ask for something that has no effect here.
+    """Logs which flags have no effect.
 
     Raises:
-        ValueError: one asks for something without which the server would be another than is wanted.
+        ValueError: a flag is not supported, and ignoring it would change what the server does.
     """
     if settings.use_alts_credentials:
         raise ValueError(
@@ -130,28 +129,28 @@ def warn_without_effect(settings):
     for flag in flags_of(IgnoredSettings):
         if getattr(settings, flag.name) != flag.default:
             reason = flag.help.removeprefix(f"{NO_EFFECT}: ")
-            logging.warning("--%s has no effect here: %s", flag.name, reason)
+            logging.warning("--%s has no effect: %s", flag.name, reason)
     for name, needed in (
         ("enable_per_model_batching_parameters", "enable_batching"),
         ("model_config_file_poll_wait_seconds", "model_config_file"),
     ):
         if settings.where_given(name) and not getattr(settings, needed):
-            logging.warning("--%s has no effect here without --%s.", name, needed)
+            logging.warning("--%s has no effect without --%s.", name, needed)
     if settings.where_given("max_batch_tokens") and not (settings.enable_batching or settings.platform_config_file):
-        logging.warning("--max_batch_tokens has no effect here without --enable_batching.")
+        logging.warning("--max_batch_tokens has no effect without --enable_batching.")
     offered = settings.where_given("enable_model_config_reload")
     if settings.model_config_reload_base_paths and not (settings.model_config_file if offered is None else offered):
-        logging.warning("--model_config_reload_base_paths has no effect here: the config cannot be reloaded.")
+        logging.warning("--model_config_reload_base_paths has no effect: the config cannot be reloaded.")
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
-        logging.warning("%s has no effect here: --model_config_file lists the models.", given)
+        logging.warning("%s has no effect: --model_config_file lists the models.", given)
     if settings.platform_config_file and (given := _given(settings, _IN_PLATFORM_CONFIG)):
-        logging.warning("%s has no effect here: --platform_config_file replaces it.", given)
+        logging.warning("%s has no effect: --platform_config_file replaces it.", given)
     elif settings.tensorflow_session_parallelism and (given := _given(settings, _ONE_KIND)):
-        logging.warning("--tensorflow_session_parallelism has no effect here: %s replaces it.", given)
+        logging.warning("--tensorflow_session_parallelism has no effect: %s replaces it.", given)
 
 
 def threads(settings) -> dict[str, int]:
-    """Returns {"intra": n, "inter": n}: threads that compute an operation, and operations; 0: not set.
+    """Returns {"intra": n, "inter": n}: threads that compute an operation, and operations; 0 if not set.
 
     Raises:
         ValueError: they are set twice.
@@ -243,7 +242,7 @@ def main(settings: ServeSettings):
 
 
 def start_server(settings: ServeSettings):
-    """Returns a running `server.Server` of what the flags ask for, and says where it listens.
+    """Returns a running `server.Server` as the flags specify, and prints where it listens.
 
     Raises:
         ValueError: they ask for what cannot be served.

@@ -36,8 +36,9 @@ class SplitSettings(UserSettings):
         "Directory for the files train, eval and test, each with the extension of the input.",
         required=True, group="Output", essential=True,
     )
-    eval_share: float = option(0.1, "Share of the rows in the eval file.")
-    test_share: float = option(0.0, "Share of the rows in the test file, kept for a final test; 0 writes no such file.")
+    eval_share: float = option(0.1, "Fraction of the rows in the eval file.")
+    test_share: float = option(0.0, "Fraction of the rows in the test file, kept for a final test; 0 writes no such "
+                                    "file.")
     group_column: str | None = option(
         None,
         "Column, by name or by number from 0, whose equal values stay together, such as a user.",

@@ -99,5 +99,5 @@ def _report(tokens, do_lower_case, held_out, counts):
     if held_out:
         counts = word_counts.count_words([held_out], do_lower_case)
     else:
-        about = "Measured on the training text, which is too short to hold out a part of it: too optimistic."
+        about = "Measured on the training text, which is too short to hold out a part, so the result is too optimistic."
     return vocabulary_fit.format_fit(vocabulary_fit.measure_vocabulary(Tokenizer(tokens, do_lower_case), counts), about)

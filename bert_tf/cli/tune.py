@@ -5,9 +5,8 @@
         --train_file=train.tsv --eval_file=dev.tsv \\
         --init_checkpoint=uncased_L-12_H-768_A-12
 
-Flags after `--` are passed to every trial; each trial is a process of its own.
-Writes trials.tsv and report.html to --output_dir. Run the same command again to
-resume.
+Flags after `--` are passed to every trial; each trial runs in a separate process. Writes trials.tsv and report.html to
+--output_dir. Run the same command again to resume.
 """
 
 import dataclasses
@@ -60,7 +59,7 @@ class TuneSettings(UserSettings):
     stages: int = option(
         1,
         "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
-        "stage for twice as many in the next; only the last stage has all epochs. 1: every trial has all.",
+        "stage for twice as many in the next; only the last stage has all epochs. With 1, every trial has all.",
         low=1,
     )
     keep_models: str = option(

@@ -25,7 +25,7 @@ def by_group(flags: Iterable[Flag], with_all: bool = True) -> dict[str, list[Fla
     """Returns {title: flags} as they are shown, essential ones first; flags without an effect are left out.
 
     Args:
-        flags: of a command.
+        flags: flags of a command.
         with_all: False leaves out what is not essential, if the command has many flags.
     """
     shown = [flag for flag in flags if flag.has_effect]
@@ -68,11 +68,11 @@ def _notes(flag):
 def describe_combinations(flag: Flag, names: Collection[str]) -> str:
     """Returns what a flag requires and excludes, as sentences: "Requires --a and --b=c. Cannot be combined with --d."
 
-    Before them, says that a model may be named.
+    Before them, a line explains that a model may be named.
 
     Args:
-        flag: of a command.
-        names: of all flags of the command; flags that it does not have are left out.
+        flag: flag of a command.
+        names: names of all flags of the command; flags that it does not have are left out.
     """
     required, excluded = (
         [f"--{setting}" for setting in settings if setting.partition("=")[0] in names]
@@ -100,8 +100,8 @@ def help_page(module, name: str, typed: str, with_all: bool) -> str:
     """Returns what --help prints.
 
     Args:
-        module: of the command.
-        name: of the command.
+        module: module of the command.
+        name: name of the command.
         typed: how it was started, such as "bert-tf train classifier".
         with_all: show all flags.
     """

@@ -4,12 +4,10 @@
     bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
     bert-tf verify untrusted_model --inspect
 
-Replays the golden requests of the newest version, or of the version whose
-directory is given, here or on a server, and prints the largest difference per
-signature. A SavedModel is a program that runs with your permissions: --inspect
-lists what its graph would do without running it. Exits with status 1 if a
-signature is missing, an output differs, or an inspected model has side effects,
-such as file access.
+Replays the golden requests of the newest version, or of the version whose directory is given, in this process or on a
+server, and prints the largest difference per signature. A SavedModel is a program that runs with your permissions:
+--inspect lists what its graph would do without running it. Exits with status 1 if a signature is missing, an output
+differs, or an inspected model has side effects, such as file access.
 """
 
 import dataclasses
@@ -87,8 +85,8 @@ def main(settings: VerifySettings, paths):
 def _check_flags(settings):
     if not settings.server and (needless := sorted(settings.given & _OF_SERVER)):
         raise ValueError(
-            f"Without --server, the model is loaded here, and {', '.join(f'--{name}' for name in needless)} would have "
-            "no effect. Add --server, or remove the other flags."
+            f"Without --server, the model is loaded by this command, and {', '.join(f'--{name}' for name in needless)} "
+            "would have no effect. Add --server, or remove the other flags."
         )
 
 
@@ -101,7 +99,7 @@ def _inspect(settings, paths):
     """Prints what a graph would do.
 
     Raises:
-        ValueError: there is not one path, no graph in it, or it does more than compute.
+        ValueError: there is not one path, no graph in it, or it has side effects.
     """
     from bert_tf.export.hub.inspection import inspect_model
     from bert_tf.serving.exports import find_export

@@ -23,7 +23,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
         lengths: lengths of the examples, int [n].
         batch_size: examples per step.
         num_steps: number of steps of the whole run.
-        seed: of the shuffling.
+        seed: random seed of the shuffling.
         by_length: whether to group examples of similar length; if False, batches are in plain random order.
         pool_batches: number of batches per pool, at least 1, which gives the same batches as without `by_length`. If
             None, `usual_pool` decides.

@@ -69,7 +69,7 @@ class CheckedExamples:
     def finding(
         self, kind: str, indices: Collection[int], what: str, remedy: str, warn_from: float = 0.0
     ) -> DataFinding:
-        """Returns a finding about some examples: a warning from this share of all on, otherwise a note."""
+        """Returns a finding about some examples: a warning from this fraction of all on, otherwise a note."""
         is_warning = len(indices) >= warn_from * len(self)
         return DataFinding(kind, self.path, len(indices), what, remedy, self.positions(indices), is_warning)
 

@@ -129,13 +129,13 @@ def clean_table(
 
 def _check_output(path, output, overwrite):
     if os.path.realpath(path) == os.path.realpath(output):
-        raise ValueError(f"`output_file` must not be the table that is read; got {output} as both; use another.")
+        raise ValueError(f"`output_file` must not be the input file; got {output} for both.")
     if extension_of(path) != extension_of(output):
         raise ValueError(
             f"`output_file` must end in {extension_of(path)}, like {path}; got {output}; rename it."
         )
     if os.path.lexists(output) and not overwrite:
-        raise ValueError(f"`output_file` must not exist yet. {output} does; choose another, or set `overwrite`.")
+        raise ValueError(f"`output_file` must not exist yet. {output} does; choose a new name, or set `overwrite`.")
 
 
 def _clean_row(at, row, keys, count, findings) -> bool:

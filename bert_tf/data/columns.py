@@ -20,7 +20,7 @@ class ColumnType:
     """The type of a column's cells.
 
     Attributes:
-        must: the requirement, as stated in errors.
+        must: the requirement, as in error messages.
         read: maps a value of the file to its parsed value, or to None if it violates `must`.
     """
 

@@ -16,7 +16,7 @@ _SPELLINGS = {"tab": TAB, "\\t": TAB}  # of a separator that is hard to type in 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """How a text table is written, where it differs from what its extension says."""
+    """How a text table is written, where it differs from what its extension implies."""
 
     GROUP: ClassVar[str] = "Data"
 

@@ -1,4 +1,4 @@
-"""Checks of the examples of a run's files before the run; here those of rows without a text or label."""
+"""Checks of the examples of a run's files before the run; this module checks for rows without a text or label."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def _unreadable(sample, noun, bad, nothing, parameter):
         row = word_for(len(empty), "it in or remove the row", "them in or remove the rows")
         remedy = f"fill {row}"
         if noun == "label" and sample.has_several_labels:  # null may also mean that nobody has looked
-            remedy = f"write an empty list or field where a text has none of the labels; otherwise, {remedy}"
+            remedy = f"write an empty list or field for an example without labels; otherwise, {remedy}"
         yield _finding(sample, kind, empty, what, remedy)
     if other := {line: value for line, value in bad.items() if line not in empty}:
         what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"

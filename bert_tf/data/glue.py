@@ -37,7 +37,7 @@ def check_language(task: GlueTask, language: str | None) -> str:
 
 
 def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.LabeledTexts:
-    """Reads one split ("train", "dev", "dev_mismatched", ...) of a GLUE task from `data_dir`, which holds its files.
+    """Reads one split ("train", "dev", "dev_mismatched", ...) of a GLUE task from `data_dir`, which contains its files.
 
     Ids are those that GLUE's server expects on "test", and row numbers on the other splits. Labels are the task's
     names, or floats on its scale.
@@ -52,7 +52,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
             "with the same labels, and pass that run's `output_dir` as `init_checkpoint`."
         )
     layout = row.splits[split]
-    remedy = f"check that `data_dir` holds GLUE's {row.directory}, which `task_name={row.name}` reads"
+    remedy = f"check that `data_dir` contains GLUE's {row.directory}, which `task_name={row.name}` reads"
     examples = tables.read_table(
         _find_file(os.fspath(data_dir), row, layout.file.format(language=language)),
         header=layout.header,
@@ -76,9 +76,9 @@ def _find_file(data_dir, task, file):
     if os.path.isfile(path):
         return path
     if not os.path.isdir(data_dir):
-        raise ValueError(f"`data_dir` is not a directory: {data_dir!r}. Correct the path.")
+        raise ValueError(f"`data_dir` is not a directory: {data_dir!r}. Set it to GLUE's {task.directory}.")
     there = sorted(os.listdir(data_dir))
-    remedy = f"put GLUE's {task.directory} there, or correct `data_dir`"
+    remedy = f"set `data_dir` to the directory that contains {file}"
     for name in there:
         if _plain(name) in map(_plain, (task.name, task.directory)) and os.path.isfile(
             os.path.join(data_dir, name, file)

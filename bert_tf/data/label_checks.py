@@ -73,7 +73,7 @@ def count_labels(sample: CheckedExamples) -> dict[str, int]:
 
 
 def is_number(name: str) -> bool:
-    """Returns whether a cell holds a number as a column of scores may: 3, -0.5 or 1e-5, but not nan, inf or 1_000."""
+    """Returns whether a cell is a number that a column of scores may have: 3 or 1e-5, but not nan, inf or 1_000."""
     return _SCORE.read(name) is not None
 
 

@@ -50,7 +50,7 @@ def as_list(value: Any) -> Any:
 
 
 def is_one_hot(items: Collection[Any]) -> bool:
-    """Returns whether a list holds a 0 or 1 for each of several labels, rather than different names."""
+    """Returns whether a list contains a 0 or 1 for each of several labels, rather than different names."""
     are_numbers = all(isinstance(each, int | float) and each in (0, 1) for each in items)
     return are_numbers and len(items) > len(set(map(str, items)))
 

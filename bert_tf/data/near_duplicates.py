@@ -18,7 +18,7 @@ _SPACE = re.compile(r"[\W_]+")
 def group_near_duplicates(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
     """Returns int [n]: for near-duplicates the same number, the index of the first of them.
 
-    Letter case, punctuation, white space and Unicode variants of a character are ignored. If a is near b, and b near c,
+    Letter case, punctuation, whitespace and Unicode variants of a character are ignored. If a is near b, and b near c,
     all three are one group.
 
     Args:

@@ -102,10 +102,12 @@ def _read_queries(path, with_relevances, dialect, with_scores):
         if with_relevances and max(relevances, default=0) < 1:
             raise ValueError(
                 f"{at}: every query must have a relevant document: a text in 'positives', or a relevance of 1 or more. "
-                f"The query {excerpt(query)} has none; remove the line, or {_REMEDY}."
+                f"The query {excerpt(query)} has no relevant document; remove the line, or {_REMEDY}."
             )
         if not documents:
-            raise ValueError(f"{at}: every query must have a document. {excerpt(query)} has none; remove the line.")
+            raise ValueError(
+                f"{at}: every query must have a document. {excerpt(query)} has no documents; remove the line."
+            )
         examples.ids.append(str(number) if more.get("id") is None else _id(at, "id", more["id"]))
         examples.queries.append(query)
         examples.documents.append(documents)
@@ -175,7 +177,7 @@ def _take(at, values):
     """Returns the query, the documents and their relevances of a line, {column: value}."""
     query, *others = values.values()
     if TEXT.read(query) is None or not query.strip():
-        raise ValueError(f"{at}: 'query' must be a text; got {excerpt(query)}; {_REMEDY}.")
+        raise ValueError(f"{at}: 'query' must be non-blank text; got {excerpt(query)}; {_REMEDY}.")
     if 0 in values or "positive" in values:
         return query, [_document(at, each) for each in others], [1, 0]
     if "documents" in values:
@@ -204,7 +206,7 @@ def _relevances(at, value, count):
     if len(values) != count or not all(_is_within(each, MOST_RELEVANT) and each == each // 1 for each in values):
         raise ValueError(
             f"{at}: 'relevances' must be a list of {count} whole numbers from -{MOST_RELEVANT} to {MOST_RELEVANT}, one "
-            f"for each of the documents; got {excerpt(value)}; correct this line."
+            f"for each of the documents; got {excerpt(value)}."
         )
     return list(map(int, values))
 
@@ -215,7 +217,7 @@ def _scores(at, value, count):
     if len(values) != count or not all(_is_within(each, _MOST_SCORE) for each in values):
         raise ValueError(
             f"{at}: 'scores' must be a list of {count} numbers, from -{_MOST_SCORE:g} to {_MOST_SCORE:g}, one for each "
-            f"document, those of positives before those of negatives; got {excerpt(value)}; correct this line."
+            f"document, those of positives before those of negatives; got {excerpt(value)}."
         )
     return list(map(float, values))
 
@@ -232,7 +234,7 @@ def _document_ids(at, value, count):
     if len(ids) != count or len(set(ids)) < count:
         raise ValueError(
             f"{at}: 'document_ids' must be a list of {count} different ids, one for each document; got "
-            f"{excerpt(value)}; correct this line."
+            f"{excerpt(value)}."
         )
     return ids
 
@@ -240,5 +242,5 @@ def _document_ids(at, value, count):
 def _id(at, column, value):
     name = NAME.read(value)
     if name is None:
-        raise ValueError(f"{at}: {NAME.must}; got '{column}': {excerpt(value)}; correct this line.")
+        raise ValueError(f"{at}: {NAME.must}; got '{column}': {excerpt(value)}.")
     return name

@@ -55,7 +55,7 @@ def _widths(text: str, extension: str, separator: str) -> Iterator[int]:
 
 
 def _evenness(text, extension, separator):
-    """Returns the share of rows with the most common number of columns, which must be at least two."""
+    """Returns the fraction of rows with the most common number of columns, which must be at least two."""
     counts = collections.Counter(itertools.islice(_widths(text, extension, separator), _LOOKED_AT))
     width, rows = max(counts.items(), key=lambda item: item[1], default=(1, 0))
     return rows / counts.total() if width > 1 else 0.0

@@ -196,8 +196,8 @@ def _paths(path, folder):
     paths = {part: os.path.join(folder, part + _ending(path)) for part in _PARTS}
     if there := [each for each in paths.values() if os.path.lexists(each)]:
         raise ValueError(
-            f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet; got "
-            f"{folder}, which contains {os.path.basename(there[0])}; remove it, or choose another directory."
+            f"`output_dir` must not contain {', '.join(map(os.path.basename, paths.values()))} yet; got {folder}, "
+            f"which contains {os.path.basename(there[0])}; remove it, or choose a new directory."
         )
     return paths
 

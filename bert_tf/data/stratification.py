@@ -73,7 +73,7 @@ def _quotas(expected, held, rows, rng):
 
 
 def largest_remainders(values: np.ndarray) -> np.ndarray:
-    """Rounds values with an integer sum, keeping the sum (largest remainders; the first of equal ones up)."""
+    """Rounds values with an integer sum, keeping the sum (largest remainders; of ties, the first is rounded up)."""
     whole = np.floor(values + _EXACT).astype(int)
     up = np.argsort(-np.round(values - whole, 9), kind="stable")[: round(values.sum()) - whole.sum()]
     whole[up] += 1

@@ -73,7 +73,7 @@ def without_end(line: str) -> str:
 def _lines(path, encoding):
     """Yields the lines of a file, each with its end.
 
-    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
+    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they count as ordinary text.
 
     Raises:
         ValueError: as in `files.read_lines`, or the lines end in bare carriage returns.
@@ -149,13 +149,11 @@ def parse_object(at: str, line: str) -> dict:
         value = json.loads(line, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{at}: every line must be one JSON object; got {excerpt(line)}, which cannot be parsed ({error}); "
-            "correct this line."
+            f"{at}: every line must be one JSON object; got {excerpt(line)}, which cannot be parsed ({error})."
         ) from error
     if not isinstance(value, dict):
         raise ValueError(
-            f'{at}: every line must be one JSON object, as in {{"text": "..."}}; got {excerpt(value)}; '
-            "correct this line."
+            f'{at}: every line must be one JSON object, as in {{"text": "..."}}; got {excerpt(value)}.'
         )
     return value
 
@@ -183,7 +181,7 @@ _READERS = {
 
 
 def _select(path, rows, separator, wanted, header, skip_short):
-    """Yields (line, values of the requested columns) for every row; with `header`, the first row holds the names."""
+    """Yields (line, values of the requested columns) for every row; with `header`, the first row contains the names."""
     rows = _without_blank_end(rows)
     first = next(rows, None)
     if first is None:

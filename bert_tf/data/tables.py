@@ -102,7 +102,7 @@ def read_table(
         dialect: how a text file is written.
         drop_empty: drop rows with an empty text, or an empty label where one is required, and log their number.
         label_columns: columns of 0 and 1, each named after a label, in place of `label_column`: an example has the
-            labels whose columns hold 1 or true.
+            labels whose columns contain 1 or true.
 
     Raises:
         ValueError: the file cannot be read this way; the message names the file, the lines, the problem and a fix.
@@ -343,7 +343,7 @@ def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns
     Args:
         path: the file.
         rows: lines and values.
-        columns: columns of the first values, which hold texts.
+        columns: columns of the first values, which contain texts.
     """
     texts = [ColumnType("a text must not be missing", lambda value: None if _lacks(value) else value)] * len(columns)
     kinds = list(zip(columns, texts, strict=True))

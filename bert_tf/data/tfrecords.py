@@ -129,15 +129,15 @@ def _check(path, held, expect):
         length = 1 if feature.per == "example" else length
         needed = _FILE_DTYPES[feature.dtype], length
         if name not in held:
-            raise ValueError(f"{path} lacks {name}. Its records hold {', '.join(held)}; create them again.")
+            raise ValueError(f"{path} lacks {name}. Its records contain {', '.join(held)}; create them again.")
         if held[name][0] != needed[0] or length not in (None, held[name][1]):
-            remedy = ", or request the features they hold"
+            remedy = ", or request the features they contain"
             if feature.per in _LENGTHS and length not in (None, held[name][1]):
                 called = _LENGTHS[feature.per]
-                remedy = f" with `{called}={length}`, or set `{called}={held[name][1]}` here"
+                remedy = f" with `{called}={length}`, or set `{called}={held[name][1]}` for this run"
             raise ValueError(
-                f"{path} must hold {name} as {_describe(needed)}; got {_describe(held[name])}; "
-                f"create the records again{remedy}."
+                f"{path} must contain {name} as {_describe(needed)}; got {_describe(held[name])}; create the records "
+                f"again{remedy}."
             )
 
 

@@ -42,7 +42,7 @@ def read_trec_run(path: str, encoding: str | None = None) -> dict[str, RunEntry]
     found, seen = {}, set()
     for line, cells in _split_lines(path, encoding):
         if len(cells) not in (3, 6):
-            raise ValueError(f"{line_position(path, line)}: {_RUN}; got {excerpt(cells)}; correct this line.")
+            raise ValueError(f"{line_position(path, line)}: {_RUN}; got {excerpt(cells)}.")
         query, document = cells[0], cells[2] if len(cells) == 6 else cells[1]
         if (query, document) in seen:
             raise ValueError(
@@ -69,11 +69,11 @@ def read_qrels(path: str, encoding: str | None = None) -> dict[str, dict[str, in
         if len(cells) not in (3, 4) or not (whole.isascii() and whole.isdecimal()):
             if line == 1 and len(cells) in (3, 4) and _is_name(cells[-1]):
                 continue
-            raise ValueError(f"{line_position(path, line)}: {_QRELS}; got {excerpt(cells)}; correct this line.")
+            raise ValueError(f"{line_position(path, line)}: {_QRELS}; got {excerpt(cells)}.")
         if float(whole) > MOST_RELEVANT:
             raise ValueError(
                 f"{line_position(path, line)}: a relevance must be from -{MOST_RELEVANT} to {MOST_RELEVANT}; got "
-                f"{excerpt(cells)}; correct this line."
+                f"{excerpt(cells)}."
             )
         judged, document = found.setdefault(cells[0], {}), cells[-2]
         if document in judged:
@@ -116,8 +116,7 @@ def read_texts_by_id(
         if (name := NAME.read(name)) in ids:
             if name in found:
                 raise ValueError(
-                    f"{line_position(path, line)}: an id must have one text; got {name!r} again; remove one of "
-                    "them."
+                    f"{line_position(path, line)}: an id must occur only once; got {name!r} again; remove one."
                 )
             kinds = list(map(joined_type, ("text", TITLE_COLUMN)[: len(texts)]))
             read = [kind.read(each) for kind, each in zip(kinds, texts, strict=True)]
@@ -130,8 +129,8 @@ def read_texts_by_id(
             found[name] = join_texts(reversed(read))
     if missing := [each for each in ids if not found.get(each, "").strip()]:
         raise ValueError(
-            f"`{parameter}` must have a text for every id in the files used with it. {path} has none for "
-            f"{len(missing)} of {len(ids)}, such as {missing[0]!r}; pass the file that they were made with."
+            f"`{parameter}` must have a text for every id in the files used with it. {path} has no text for "
+            f"{len(missing)} of {len(ids)}, such as {missing[0]!r}; pass the file that these ids belong to."
         )
     return found
 

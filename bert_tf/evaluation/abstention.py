@@ -31,7 +31,7 @@ class Abstention:
     def __post_init__(self):
         if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
             raise ValueError(
-                "An abstention must have a share above 0 and a threshold of 0 or more, both at most 1; got "
+                "An abstention must have a `share` above 0 and a `threshold` of 0 or more, both at most 1; got "
                 f"{self.share} and {self.threshold}; fit it again with `fit_abstention`."
             )
 
@@ -42,8 +42,8 @@ class RiskCoverageCurve:
 
     Attributes:
         confidence: float64 [m], descending: the lowest probability of an accepted prediction.
-        coverage: float64 [m], the share of predictions that are accepted.
-        accuracy: float64 [m], the share of these that are correct.
+        coverage: float64 [m], the fraction of predictions that are accepted.
+        accuracy: float64 [m], the fraction of these that are correct.
     """
 
     confidence: np.ndarray
@@ -76,7 +76,7 @@ class RiskCoverageCurve:
         return cls(ordered[last], given[last] / len(right), accuracy[last])
 
     def threshold(self, share: float) -> float | None:
-        """Returns the lowest threshold at which this share of the accepted predictions is correct, or None.
+        """Returns the lowest threshold at which this fraction of the accepted predictions is correct, or None.
 
         It is halfway between the last accepted prediction and the first withheld one, so that rounding affects neither;
         0 if all are accepted.
@@ -107,8 +107,8 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
         threshold: lowest probability of an accepted prediction.
 
     Returns:
-        `coverage`, the share of predictions that are accepted, and if there are any, `selective_accuracy`, the share of
-        these that are correct.
+        `coverage`, the fraction of predictions that are accepted, and if there are any, `selective_accuracy`, the
+        fraction of these that are correct.
     """
     given = np.asarray(confidence) >= threshold
     selective = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}
@@ -116,7 +116,7 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    """Returns the 95% interval of a share observed in n > 0 draws (Wilson 1927)."""
+    """Returns the 95% interval of a fraction observed in n > 0 draws (Wilson 1927)."""
     z = NORMAL_QUANTILE
     centre, spread = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return float(max(0, (centre - spread) / (1 + z**2 / n))), float(min(1, (centre + spread) / (1 + z**2 / n)))

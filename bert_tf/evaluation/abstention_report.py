@@ -14,9 +14,9 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
 
     Args:
         page: to add to.
-        curve: of the scored examples.
+        curve: risk-coverage curve of the scored examples.
         abstention: the chosen threshold, or None if none reaches the share.
-        share: of the answers that was to be right.
+        share: target accuracy of the accepted predictions.
     """
     page.heading("Selective prediction")
     if abstention is None:
@@ -35,7 +35,7 @@ def add_abstention(page: Page, curve: RiskCoverageCurve, abstention: Abstention 
 
 
 def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, share: float):
-    """Draws the risk, the error rate of the accepted predictions, by coverage, the share that is accepted."""
+    """Draws the risk, the error rate of the accepted predictions, by coverage, the fraction that is accepted."""
     axes.plot(curve.coverage, 1 - curve.accuracy, color=FILL, linewidth=1)
     axes.axhline(1 - share, color=INK, linewidth=1, linestyle="--", label=f"target risk: {1 - share:.3g}")
     if abstention is not None and (given := curve.confidence >= abstention.threshold).any():
@@ -44,6 +44,6 @@ def plot_risk(axes, curve: RiskCoverageCurve, abstention: Abstention | None, sha
                   markeredgecolor=INK, label=f"threshold {abstention.threshold:.4f}")  # fmt: skip
     axes.set_xlim(0, 1.02)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("coverage (share of predictions accepted)")
+    axes.set_xlabel("coverage (fraction of predictions accepted)")
     axes.set_ylabel("risk (error rate of these)")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0, columnspacing=1)

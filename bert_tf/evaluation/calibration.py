@@ -16,7 +16,7 @@ class Bins(NamedTuple):
     Attributes:
         counts: int, number of predictions.
         mean: float, their mean probability.
-        right: float, the share of them that is correct.
+        right: float, the fraction of them that is correct.
     """
 
     counts: np.ndarray
@@ -30,7 +30,7 @@ class Bins(NamedTuple):
 
 
 def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bins:
-    """Sorts predictions into bins: bin m of M holds those with probability in ((m - 1) / M, m / M].
+    """Sorts predictions into bins: bin m of M contains those with probability in ((m - 1) / M, m / M].
 
     Args:
         confidence: float [n], the finite probability of each prediction, n > 0.
@@ -45,7 +45,7 @@ def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bi
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = 15) -> float:
     """Computes the expected calibration error (ECE; Guo et al. 2017, equation 3).
 
-    Predictions are sorted into bins of equal width by the probability of the predicted label; bin m holds those in
+    Predictions are sorted into bins of equal width by the probability of the predicted label; bin m contains those in
     ((m - 1) / M, m / M]. The error of a bin is the distance between its mean probability and its accuracy, weighted by
     its number of predictions. With multiple labels, each label is a separate yes/no decision, n * L in total, whose
     confidence is the higher of the two probabilities.
@@ -91,7 +91,7 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     if (logits <= 0).all():
         logging.warning(
             "No temperature was fitted: the model is correct on all %d examples of the file, which therefore do not "
-            "show how confident it should be. It stays 1; use more or harder examples.", len(labels),
+            "show how confident it should be. The temperature stays 1; use more or harder examples.", len(labels),
         )  # fmt: skip
         return 1.0
 

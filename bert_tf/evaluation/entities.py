@@ -95,7 +95,7 @@ def score_entities(golds: Sequence[Sequence[str]], predictions: Sequence[Sequenc
         predictions: the predicted tags of the same sentences.
 
     Returns:
-        `f1`, `precision` and `recall` over all entities; `accuracy`, the share of words with the correct tag; and
+        `f1`, `precision` and `recall` over all entities; `accuracy`, the fraction of words with the correct tag; and
         `f1_PER`, `precision_PER` and `recall_PER` for every type that occurs, in alphabetical order. Entities without a
         type only count in the first three. Each is a fraction from 0 to 1, and 0 / 0 counts as 0.
 

@@ -23,7 +23,7 @@ class LabelResult(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the predictions that are correct; 0 if there are none, as for `recall` and `f1`."""
+        """Fraction of the predictions that are correct; 0 if there are none, as for `recall` and `f1`."""
         return self.correct / max(1, self.predicted)
 
     @property
@@ -49,7 +49,7 @@ def describe_unpredicted(results: Mapping[str, LabelResult], file: str) -> list[
     """Returns a sentence on the labels that are never predicted although the file has examples of them, or [].
 
     Args:
-        results: of an evaluation; {} if its outputs are not labels.
+        results: results of an evaluation; {} if its outputs are not labels.
         file: name of the evaluated file.
     """
     never = {label: each.examples for label, each in results.items() if each.examples and not each.predicted}

@@ -62,12 +62,12 @@ def regression(
 
 
 def precision_at_recall(marks: np.ndarray, probabilities: np.ndarray, recall: float = 0.9) -> tuple[float, float]:
-    """Computes the highest precision of a label at which at least this share of its examples is found.
+    """Computes the highest precision of a label at which at least this fraction of its examples is found.
 
     Args:
         marks: int or bool [n], whether each example has the label.
         probabilities: float [n], of the label.
-        recall: the share to find, above 0.
+        recall: the fraction to find, above 0.
 
     Returns:
         The precision, and the probability from which on the label must then be predicted; (0.0, 0.0) if no example has
@@ -89,7 +89,7 @@ def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
 
 
 def majority_share(labels: np.ndarray) -> float:
-    """Computes the share of the most frequent label: the accuracy of the majority baseline.
+    """Computes the fraction of the most frequent label: the accuracy of the majority baseline.
 
     Args:
         labels: int, of any shape: 1 + the label, or 0 for positions to ignore.
@@ -102,7 +102,7 @@ def majority_share(labels: np.ndarray) -> float:
 
 
 def share_below(values: np.ndarray) -> np.ndarray:
-    """Computes, for each of the values, float [n], the share of values below it, float [n]; equal ones count half."""
+    """Returns the fraction of values below each of the values, float [n] -> float [n]; equal ones count half."""
     ordered = np.sort(values)
     return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / (2 * len(values))
 
@@ -143,7 +143,7 @@ def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tup
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Computes the share of correct predictions."""
+    """Computes the fraction of correct predictions."""
     return float(np.mean(labels == predictions))
 
 
@@ -165,14 +165,14 @@ def weighted_f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Computes precision: the share of the predictions of a class that are correct."""
+    """Computes precision: the fraction of the predictions of a class that are correct."""
     from sklearn.metrics import precision_score
 
     return _of_class_1_or_macro(precision_score, labels, predictions, num_classes)
 
 
 def recall(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
-    """Computes recall: the share of the examples of a class that are predicted as such."""
+    """Computes recall: the fraction of the examples of a class that are predicted as such."""
     from sklearn.metrics import recall_score
 
     return _of_class_1_or_macro(recall_score, labels, predictions, num_classes)

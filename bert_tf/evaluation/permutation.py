@@ -36,9 +36,9 @@ class Permuted:
 def permutation_test(a: Sequence[float], b: Sequence[float], samples: int = 200_000, seed: int = 0) -> Permuted:
     """Compares the means of two unpaired sets of scores with a permutation test.
 
-    The p-value is the share of partitions whose difference is at least as far from 0 as the observed one, including it.
-    It is exact if there are at most `samples` partitions, as for 10 scores against 10; otherwise that many are sampled
-    and the observed one is added, so that it is never 0.
+    The p-value is the fraction of partitions whose difference is at least as far from 0 as the observed one, including
+    it. It is exact if there are at most `samples` partitions, as for 10 scores against 10; otherwise that many are
+    sampled and the observed one is added, so that it is never 0.
 
     Args:
         a, b: at least one score each, finite.

@@ -9,7 +9,7 @@ CUT = 10  # documents of a query that MRR and nDCG look at
 
 
 def rank_documents(scores: Sequence[float], ids: Sequence[str]) -> list[int]:
-    """Returns the indices of documents in trec_eval's order: the highest score first, of equal ones the highest id.
+    """Returns the indices of documents in trec_eval's order: the highest score first, in ties the highest id.
 
     Args:
         scores: one per document; compared in float32, as trec_eval does.
@@ -36,7 +36,7 @@ def ranking_metrics(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[i
 
 
 def recall_at(ranked: Sequence[Sequence[int]], judged: Sequence[Sequence[int]], k: int) -> float:
-    """Computes the mean over queries of the share of relevant documents among the first k; trec_eval's `recall.k`.
+    """Computes the mean over queries of the fraction of relevant documents among the first k; trec_eval's `recall.k`.
 
     A query without relevant documents counts as 0.
 

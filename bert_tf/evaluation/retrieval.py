@@ -21,7 +21,7 @@ def ranks(
     Args:
         queries: float [q, D].
         candidates: float [c, D], c >= q: the n-th candidate matches the n-th query.
-        query_texts, candidate_texts: int [q] and [c], equal for equal texts. A candidate that is there several times
+        query_texts, candidate_texts: int [q] and [c], equal for equal texts. A candidate that occurs several times
             counts once, and the matches of equal queries do not count for each other. If None, all texts differ.
     """
     queries, candidates, found, matches = unit(queries), unit(candidates), [], {}
@@ -48,7 +48,7 @@ def retrieval(found_ranks: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str,
         at: the values of k for recall.
 
     Returns:
-        {"recall_at_k": share of ranks up to k, for each k; "mrr": mean of 1 / rank}.
+        {"recall_at_k": fraction of ranks up to k, for each k; "mrr": mean of 1 / rank}.
     """
     recalls = {f"recall_at_{k}": float((found_ranks <= k).mean()) for k in at}
     return {**recalls, "mrr": float((1 / found_ranks).mean())}

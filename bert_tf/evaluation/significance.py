@@ -46,7 +46,7 @@ def paired_bootstrap(
     """Compares two systems on the same examples with a paired bootstrap test.
 
     The samples give differences d around the observed difference D. As in Berg-Kirkpatrick et al. (section 2.2), if the
-    systems were equally good, the samples would be distributed the same way around 0: the p-value is the share of
+    systems were equally good, the samples would be distributed the same way around 0: the p-value is the fraction of
     samples with |d - D| >= |D|, including the observed one, so that it is never 0. (Theirs is the one-sided d >= 2 D.)
 
     Args:

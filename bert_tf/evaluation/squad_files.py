@@ -55,7 +55,7 @@ class Question(NamedTuple):
         """Whether the context does not contain the answer (SQuAD 2.0).
 
         Raises:
-            ValueError: it says neither true nor false.
+            ValueError: it is neither true nor false.
         """
         return field(self.question, "is_impossible", bool, self.at) if "is_impossible" in self.question else False
 
@@ -107,7 +107,7 @@ def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
                 indices[name] = index
                 yield Question(path, name, index, paragraph, question)
     if not indices:
-        raise ValueError(f"{path} contains no questions. Use another file.")
+        raise ValueError(f"{path} contains no questions.")
 
 
 def question_position(path: str, index: tuple[int, int, int], name: str) -> str:
@@ -129,8 +129,7 @@ def field(value: Any, key: str, kind: type[Any], at: str) -> Any:
     else:
         received = f"{key!r}: {brief(item)}" if key in value else f"the keys {brief(sorted(value))}"
     raise ValueError(
-        f"{at}: SQuAD's format requires an object in which {key!r} is {_KINDS[kind]}; got {received}; "
-        "correct the file, or use another."
+        f"{at}: SQuAD's format requires an object in which {key!r} is {_KINDS[kind]}; got {received}."
     )
 
 
@@ -191,12 +190,13 @@ def _read_values(path, is_right, kind):
     values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} must be one JSON object, keyed by question id; got {type(values).__name__}; use another."
+            f"{path} must be one JSON object, keyed by question id; got {type(values).__name__}; pass a file such as "
+            "predictions.json."
         )
     for name, value in values.items():
         if not is_right(value):
             raise ValueError(
-                f"{path}: every value must be {kind}; got {repr(value)[:80]} for {name!r}; correct it, or "
-                "use the right file, such as predictions.json."
+                f"{path}: every value must be {kind}; got {repr(value)[:80]} for {name!r}; check that this is the "
+                "right file, such as predictions.json."
             )
     return values

@@ -37,8 +37,8 @@ def read_finished(folder: pathlib.Path, build: Callable[[dict, dict[str, float],
 
     Args:
         folder: directory of the run.
-        build: function of the note, the metrics in eval_results.txt, and the constant prediction of the model (None: it
-            varies) that returns the result.
+        build: function of the note, the metrics in eval_results.txt, and the constant prediction of the model (if None,
+            it varies) that returns the result.
     """
     try:
         scores = read_results(folder)
@@ -103,7 +103,7 @@ class ChildRuns(abc.ABC):
 
     @abc.abstractmethod
     def result(self, key: Hashable) -> Any | None:
-        """Returns the result of a run, with `folder` and `one_answer`; None: it has not succeeded."""
+        """Returns the result of a run, with `folder` and `one_answer`; None if it has not succeeded."""
 
     @abc.abstractmethod
     def rivals(self, key: Hashable) -> tuple[Iterable, Any]:

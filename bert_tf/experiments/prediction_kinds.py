@@ -30,7 +30,7 @@ class RunPredictions:
         given: the run's predictions as text.
         goodness: float [n], higher is better; for predictions that are right or wrong, 1 if right.
         sums: {metric: each example's contribution, float [n, k]} for metrics that are based on sums.
-        predictions: `gold` and `given` as numbers, for metrics by name; None: not available.
+        predictions: `gold` and `given` as numbers, for metrics by name; None if not available.
         num_classes: number of classes in `predictions`.
         is_right_or_wrong: whether predictions are right or wrong, rather than better or worse by degrees.
     """
@@ -77,7 +77,7 @@ def kind_of_table(table: PredictionTable) -> PredictionKind:
         if set(kind.columns) <= table.columns.keys() and kind.fits(table):
             return kind
     raise ValueError(
-        f"{table.path} does not hold predictions of a task that can be compared; it has the columns "
+        f"{table.path} does not contain predictions of a task that can be compared; it has the columns "
         f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
     )
 
@@ -120,7 +120,7 @@ def _count_sums(counts, **others):
 
 
 def _read_classes(table):
-    """Predictions of a label that is not scored are wrong, and no class of their own."""
+    """Predictions of a label that is not scored are wrong, and not a separate class."""
     gold, given = table.columns["label"], table.columns["prediction"]
     names = table.scored_labels or sorted({*table.labels, *gold, *given})  # in the order of ids: sorted as strings
     width = max(3, len(names)) if table.scored_labels else len(names)  # a mean over the labels, even if two are left

@@ -29,8 +29,8 @@ class PredictionTable:
         scores: {metric: score} of this file, from eval_results.txt.
         labels: names of the model's outputs; () if they have none.
         separator: separator between the labels of a multi-label example.
-        has_several: whether the task is multi-label; None: unknown.
-        scored_labels: labels that classes are scored on; None: all.
+        has_several: whether the task is multi-label; None if unknown.
+        scored_labels: labels that classes are scored on; None for all.
     """
 
     path: pathlib.Path
@@ -42,7 +42,7 @@ class PredictionTable:
     scored_labels: tuple[str, ...] | None = None
 
     def labels_in(self, cell: str) -> set[str] | None:
-        """Returns the labels of a multi-label example; None if a cell holds something else.
+        """Returns the labels of a multi-label example; None if a cell contains something else.
 
         A label's name may contain the separator.
 
@@ -59,12 +59,12 @@ class PredictionTable:
         return None if first is None else set(first)
 
     def numbers(self, name: str) -> np.ndarray:
-        """Returns a column as float64 [n]; raises ValueError if it holds something else."""
+        """Returns a column as float64 [n]; raises ValueError if it contains something else."""
         try:
             return np.array(self.columns[name], np.float64)
         except ValueError as error:
             raise ValueError(
-                f"{self.path}: the column {name!r} must hold numbers: {error}. Evaluate the run again."
+                f"{self.path}: the column {name!r} must contain numbers: {error}. Evaluate the run again."
             ) from error
 
     def take(self, indices: Sequence[int]) -> "PredictionTable":
@@ -84,8 +84,8 @@ def read_prediction_tables(directory: str) -> dict[str, PredictionTable]:
     if not paths:
         what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
         raise ValueError(
-            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it "
-            "with `do_eval`, or pass another directory."
+            f"Not the `output_dir` of an evaluated run: {directory}, {what}. Evaluate it with `do_eval`, or pass the "
+            "`output_dir` of an evaluated run."
         )
     path = folder / _LABELS_FILE
     labels = tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
@@ -131,7 +131,7 @@ def _columns(path):
                 f"line; got {row[:5]}. Evaluate the run again with `do_eval`."
             )
     if len(rows) < 2:
-        raise ValueError(f"{path} holds no predictions. Evaluate the run again with `do_eval`.")
+        raise ValueError(f"{path} contains no predictions. Evaluate the run again with `do_eval`.")
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
 
 

@@ -40,7 +40,9 @@ def input_ranges(model: keras.Model, batches: Iterable[Mapping[str, tf.Tensor]])
         for product, most in run(batch).items():
             ranges[product] = np.maximum(ranges.get(product, 0), most.numpy())
     if not ranges:
-        raise ValueError("Static quantization requires calibration examples; there are none. Add some, or remove it.")
+        raise ValueError(
+            "Static quantization requires calibration examples; got none. Add some to `calibration_file`, or omit it."
+        )
     return ranges
 
 
@@ -85,7 +87,7 @@ def _split_line(path, number, line, task, text_inputs):
     if len(texts) < len(text_inputs) or (len(texts) > len(text_inputs) and not task.list_inputs):
         names = [*text_inputs, *["..."] * len(task.list_inputs)]
         raise ValueError(
-            f"{os.fspath(path)}:{number}: a line must hold the model's input, {' <TAB> '.join(names)}. "
-            f"Got {len(texts)} texts. Tabs separate texts, so replace all other tabs with spaces."
+            f"{os.fspath(path)}:{number}: a line must contain the model's input, {' <TAB> '.join(names)}. Got "
+            f"{len(texts)} texts. Tabs separate texts, so replace all other tabs with spaces."
         )
     return texts

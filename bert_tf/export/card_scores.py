@@ -14,7 +14,7 @@ def format_scores(facts: RunFacts, dtype: str, note: str = "") -> str:
 
     Args:
         facts: about the run.
-        dtype: of the export.
+        dtype: data type of the export.
         note: what the metrics mean.
     """
     files = [note] * bool(note and facts.evaluations)

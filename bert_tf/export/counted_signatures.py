@@ -12,7 +12,7 @@ def hide_token_counts(graph: meta_graph_pb2.MetaGraphDef):
     fetch them does not compute them.
 
     Args:
-        graph: of a SavedModel as `tf.saved_model.save` writes it; changed in place.
+        graph: graph of a SavedModel as `tf.saved_model.save` writes it; changed in place.
     """
     nodes = {node.name: node for node in graph.graph_def.node}
     for signature in graph.signature_def.values():

@@ -28,7 +28,7 @@ def check_explanations(kinds: Sequence[str], task: Any, dtype: str):
     Args:
         kinds: some of `names.EXPLANATIONS`.
         task: a `FineTuned`.
-        dtype: of the export's weights and computation.
+        dtype: data type of the export's weights and computation.
     """
     if kinds and task.list_inputs:
         raise ValueError(

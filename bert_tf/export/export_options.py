@@ -21,9 +21,9 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8
-            applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8 apply
-            to all weights.
+        dtype: data type of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
+            int8 applies to the encoder's matrix products, on CPUs; the rest is float32. For LiteRT, float16 and int8
+            apply to all weights.
         export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on CPUs, "gpu" computes in few shapes, for which
             XLA can compile programs, "litert" is a .tflite file, "onnx" and "openvino" are files of those runtimes.
         explanations: names from `names.EXPLANATIONS` to export as signatures.
@@ -96,7 +96,8 @@ class ExportOptions:
             raise ValueError(
                 "`export_for=cpu` and `export_dtype=int8` must not be used for a model whose masked-LM head has an "
                 "enhanced mask decoder (enhanced_mask_decoder in its configuration); got "
-                f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use others."
+                f"`export_for={self.export_for}` and `export_dtype={self.dtype}`; use `export_for=portable` without "
+                "int8."
             )
         if self.export_for == "onnx" and getattr(task, "lstm_units", None):
             raise ValueError(
@@ -128,14 +129,12 @@ class ExportOptions:
         if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
             why = "is not writable" if os.path.isdir(there) else "is not a directory"
             raise ValueError(
-                f"Cannot write to `export_dir` {export_dir}: {there} "
-                f"{why}. Use another directory."
+                f"Cannot write to `export_dir` {export_dir}: {there} {why}. Choose a writable directory."
             )
         if file := next((file for file in _KINDS if os.path.exists(os.path.join(export_dir, file))), None):
             raise ValueError(
-                "`export_dir` must be a model's directory, which holds its numbered versions. "
-                f"{export_dir} is itself a version (it has a {file}). Use its parent directory, "
-                f"{os.path.dirname(export_dir)}."
+                f"`export_dir` must be a model's directory, which contains its numbered versions. {export_dir} is "
+                f"itself a version (it has a {file}). Use its parent directory, {os.path.dirname(export_dir)}."
             )
         self._check_versions(export_dir)
 
@@ -146,8 +145,8 @@ class ExportOptions:
             if version.isdecimal() and there and mine not in there:
                 kinds = ", ".join(f"{file} for {kind}" for file, kind in _KINDS.items())
                 raise ValueError(
-                    f"`export_dir` must hold versions of one kind: {kinds}. Version {version} in {export_dir} has "
-                    f"{there[0]}, and this export writes {mine}. Use another directory."
+                    f"`export_dir` must contain versions of one kind: {kinds}. Version {version} in {export_dir} has "
+                    f"{there[0]}, and this export writes {mine}. Export to a new directory."
                 )
 
     @property
@@ -172,7 +171,7 @@ class ExportOptions:
 
     @property
     def fast_path(self) -> "ExportOptions | None":
-        """Options of the same model for LiteRT next to the SavedModel, which is faster for few texts; None: none.
+        """Options of the same model for LiteRT next to the SavedModel, which is faster for few texts; or None.
 
         LiteRT computes in float32 instead of bfloat16, which it lacks.
         """

@@ -35,9 +35,9 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     also answer all texts.
 
     Args:
-        directory: of the version.
+        directory: directory of the version.
         served: the same model as a `ServingModule` for LiteRT.
-        task_options: of its task.
+        task_options: options of its task.
         answer_texts: the traced text signature of the SavedModel.
     """
     is_int8 = served.options.dtype == "int8"

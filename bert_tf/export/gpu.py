@@ -94,7 +94,7 @@ def leave_out_of_xla(graph_def):
 
 
 def _token_axes(model, inputs):
-    """Returns which axis of each output is that of the tokens (None: it has none), and how the outputs are nested.
+    """Returns which axis of each output is that of the tokens (None if it has none), and how the outputs are nested.
 
     The model is traced with sequences of two lengths: an axis that differs is that of the tokens.
     """

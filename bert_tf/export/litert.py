@@ -33,11 +33,11 @@ def lengths(max_seq_length: int, longest: int | None = None) -> dict[str, int]:
 
     From 16 tokens on, there is a length between each and its double, so that no more than a third is padding.
 
-    These graphs have a fixed sequence length. A file holds one per length, and the weights only once.
-    There are at least two lengths, so that `LitertRunner` can tell which axes vary with the length.
+    These graphs have a fixed sequence length. A file contains one per length, and the weights only once. There are at
+    least two lengths, so that `LitertRunner` can tell which axes vary with the length.
 
     Args:
-        max_seq_length: of the model.
+        max_seq_length: maximum sequence length of the model.
         longest: the length of "ids", if it is less; longer sequences then have no graph.
     """
     max_seq_length = min(max_seq_length, longest or max_seq_length)
@@ -75,8 +75,8 @@ def write_litert(
     Args:
         directory: exists.
         served: a `ServingModule`; its `weight_specs` become those of the file.
-        task_options: of its task, JSON values.
-        sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None: `lengths` up to
+        task_options: options of its task, JSON values.
+        sequence_lengths: {signature: length, or None for any}, from `lengths` or `any_length`; None for `lengths` up to
             the longest sequence of the model.
     """
     function = tf.function(_answer_of_sequence(served), autograph=False)
@@ -178,7 +178,7 @@ def _trace_raw(function, served, length):
 
 
 def _sequence_specs(served, length):
-    """Returns the input specs of a signature: one sequence of this length (None: any), and one position to predict."""
+    """Returns the input specs of a signature: one sequence of this length, or any, and one position to predict."""
     size = {"masked_lm_positions": 1}
     return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 

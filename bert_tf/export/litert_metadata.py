@@ -36,7 +36,7 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
 
     Args:
         data: the output of the converter.
-        task: of the model.
+        task: task of the model.
         signatures: their names, in the order of the model's graphs.
         folder: its files are added, such as vocab.txt and labels.txt.
     """

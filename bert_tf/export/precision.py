@@ -28,7 +28,7 @@ def build_with_weights(task: Any, checkpoint: Any, dtype: str = "float32") -> tu
     Args:
         task: with `build_model` and a configuration; see `tasks/base.py`.
         checkpoint: an open checkpoint.
-        dtype: of weights and computation.
+        dtype: data type of weights and computation.
 
     Raises:
         ValueError: the weights do not match the task's configuration.

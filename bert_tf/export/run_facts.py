@@ -75,7 +75,7 @@ class RunFacts:
 
 
 def is_computed_in(precision: str | None, dtype: str) -> bool:
-    """Returns whether an evaluation in this precision computes in a dtype; None: the precision is unknown."""
+    """Returns whether an evaluation in this precision computes in a dtype; if None, the precision is unknown."""
     return (precision or "").removeprefix("mixed_") == dtype
 
 

@@ -22,7 +22,7 @@ def sample_texts(
         list_inputs: those that are lists of texts.
         count: number of examples.
         blank: the start of each text, such as a mask.
-        words: words per text, by repetition; None: one sentence.
+        words: words per text, by repetition; None for one sentence.
 
     Returns:
         {name: `count` texts}, or lists of texts for `list_inputs`. The texts of an example differ.

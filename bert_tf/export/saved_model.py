@@ -54,9 +54,9 @@ def export(
     Args:
         served: the model.
         export_dir: the model's directory, which a server is pointed at.
-        task_options: of its task, JSON values, for task.json and the card.
+        task_options: options of its task, JSON values, for task.json and the card.
         facts: about its training, for the card.
-        litert_model: the same model for LiteRT, which answers few texts; None: the SavedModel answers all.
+        litert_model: the same model for LiteRT, which answers few texts; if None, the SavedModel answers all.
 
     Raises:
         ValueError: the directory is itself a version or has versions of another kind, it cannot be written, or the disk

@@ -34,7 +34,7 @@ class ServingModule(tf.Module):
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts of an example, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest sequence in tokens.
-        blank: token that a text must contain, such as the mask of a fill-mask model; "": none.
+        blank: token that a text must contain, such as the mask of a fill-mask model; "" for none.
         options: options of the export; the model has their dtype.
         ranges: of `calibration.input_ranges`, if the export uses them.
 
@@ -107,7 +107,7 @@ class ServingModule(tf.Module):
         Those of texts return `names.TOKEN_COUNTS` too, int64 in the order of `TokenCounts`, which exports hide.
 
         Args:
-            only: the name of the one to return; None: all.
+            only: the name of the one to return; None for all.
             for_file: whether to trace them for a SavedModel, whose `constants` are to be filled in.
         """
         forward = self._exported_forward if for_file else self.forward

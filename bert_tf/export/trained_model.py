@@ -86,13 +86,13 @@ def export_trained(
         directory: the output_dir of a training run, a Hugging Face directory with a task head, or a
             sentence-transformers directory.
         export_dir: the model's directory, which a server is pointed at; by default `options.folder` in `directory`.
-        options: of the export.
-        trained: its task; None: as in task.json, config.json or modules.json.
+        options: options of the export.
+        trained: its task; if None, as in task.json, config.json or modules.json.
         score: computes the metrics of the export, for its card, from a function of the model's outputs; raises
-            ValueError if they are too low. It is called if the metrics in eval_results.txt are of another precision.
-            None: they are not measured.
+            ValueError if they are too low. It is called if the metrics in eval_results.txt are of another precision. If
+            None, they are not measured.
         calibration: calibration examples, if the export uses them: a file of texts, or batches of the
-            model's inputs. None: dynamic scales per row, which are slower.
+            model's inputs. If None, dynamic scales per row, which are slower.
 
     Raises:
         ValueError: there is no trained model, it does not support the explanations, there are no examples, or the

@@ -55,7 +55,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
         directory: output directory; must not exist or must be empty.
         indexer: creates the embeddings.
         write_rows: writes the output of `indexer` for all rows to an .npz file at the given path, next to `directory`,
-            where an interrupted job resumes. None: there are none. If writing the index from that file fails, the
+            where an interrupted job resumes. If None, there are none. If writing the index from that file fails, the
             embeddings are lost.
 
     Raises:
@@ -70,7 +70,7 @@ def make_index(directory: str, indexer: Indexer, write_rows: Callable[[str], Any
     if write_rows:
         if os.path.lexists(rows):
             raise ValueError(
-                f"{rows} already exists. Embeddings are stored there until the index is complete. If the file is left "
+                f"{rows} already exists. This file stores embeddings until the index is complete. If the file is left "
                 "over from an interrupted command, delete it, and the embeddings are computed again; otherwise, move "
                 "it or choose another `index_dir`."
             )
@@ -129,7 +129,7 @@ class DocumentIndex:
         return described.get("created") != self._described.get("created")
 
     def _is_there(self):
-        """Returns whether the directory still holds this index, neither deleted nor created again."""
+        """Returns whether the directory still contains this index, neither deleted nor created again."""
         try:
             return not self._is_another(_read_description(self.directory))
         except ValueError:

@@ -35,7 +35,7 @@ class FeatureMaker:
     Attributes:
         model: a checkpoint, as in `bert_tf.load`.
         layers: one of `names.LAYERS`, or indices.
-        pooling: one of `names.POOLINGS`; None: features of every token or word.
+        pooling: one of `names.POOLINGS`; None for features of every token or word.
         unit: "token", a token; or "word": the mean of its tokens, without special tokens.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
         json_lines: return values for JSON Lines, with numbers rounded to six decimals.
@@ -104,7 +104,7 @@ def average_words(text: str | tuple[str, str], features: TokenFeatures) -> Token
         features: features of its tokens.
 
     Returns:
-        The same for words, separated by white space: `tokens` are the words as in the text.
+        The same for words, separated by whitespace: `tokens` are the words as in the text.
     """
     positions, words, group = [np.zeros([0, 3], np.int32)], [], np.full(len(features.tokens), -1)
     for n, each in enumerate([text] if isinstance(text, str) else text):

@@ -39,9 +39,9 @@ class Filler:
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
         top_k: number of predictions per mask.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
-        max_seq_length: maximum sequence length, including [CLS] and [SEP]; None: the model's maximum.
-        dtype: of weights and computation, "float32", "bfloat16" or "float16".
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including [CLS] and [SEP]; None for the model's maximum.
+        dtype: data type of weights and computation, "float32", "bfloat16" or "float16".
 
     Raises:
         ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not match.
@@ -53,7 +53,7 @@ class Filler:
         if description.config.is_decoder:
             raise ValueError(
                 f"Fill-mask requires a masked LM, but {path} is a causal LM: it predicts the next token from those "
-                "before it (is_decoder in its configuration). Use another model."
+                "before it (is_decoder in its configuration)."
             )
         self.max_seq_length = longest_sequence(description, max_seq_length)
         self.tokenizer = description.tokenizer
@@ -135,7 +135,7 @@ class Filler:
 
         Args:
             export_dir: the model's directory, which a server is pointed at.
-            options: of the export.
+            options: options of the export.
         """
         return export(self.served(options), export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 

@@ -1,14 +1,14 @@
 """Checks a graph of USearch before its C++ code maps the file: a damaged one would end the process.
 
-USearch follows what a file says without checking it. All numbers are therefore compared here with the segment, in one
-pass over arrays. The layout, little-endian (unum-cloud/usearch, index_dense.hpp and index.hpp):
+USearch trusts the contents of a file without checking them. This module therefore compares all numbers with the
+segment, in one pass over arrays. The layout, little-endian (unum-cloud/usearch, index_dense.hpp and index.hpp):
 
     uint32 rows, uint32 columns         then the vectors, uint8 [rows, columns]
     64 bytes                            `_HEAD`, padded
     40 bytes                            `_GRAPH`
     int16 [rows]                        the highest level of each node
     nodes                               uint64 key, int16 level, then for each level from 0 on: uint32 count, and room
-                                        for as many uint32 neighbors as the graph's connectivity says
+                                        for as many uint32 neighbors as the graph's connectivity
 """
 
 import os
@@ -119,7 +119,7 @@ def _check_nodes(data, levels, starts, said):
 
 
 def _check_neighbors(lists, levels, level):
-    """Checks that lists of neighbors on one level are no longer than their room, and that these nodes are there."""
+    """Checks that lists of neighbors on one level are no longer than their room, and that these nodes exist."""
     counts, slots = lists["count"], lists["slots"]
     if counts.max() > slots.shape[1]:
         raise ValueError(f"a node with {counts.max()} neighbors in a list for {slots.shape[1]}")

@@ -39,11 +39,11 @@ def read_positives(
 ) -> dict[str, list[str]]:
     """Reads queries with the texts that match them, in the order of the file: {query: its different positives}.
 
-    Queries that differ only in white space are one query, and so are positives.
+    Queries that differ only in whitespace are one query, and so are positives.
 
     Args:
         path: a table of pairs, or queries with lists as for `run_reranker`.
-        text_columns: the two columns of a table. None: lists, or the columns "text_a" and "text_b".
+        text_columns: the two columns of a table. If None, lists, or the columns "text_a" and "text_b".
         header, dialect: as in `read_table`.
 
     Raises:
@@ -55,7 +55,7 @@ def read_positives(
     else:
         columns = ("text_a", "text_b") if text_columns is None else text_columns
         if len(columns) != 2:
-            raise ValueError(f"`text_column` must name two columns here; got {len(columns)}: {','.join(columns)}.")
+            raise ValueError(f"`text_column` must name two columns; got {len(columns)}: {','.join(columns)}.")
         examples = read_table(path, header=header, text_columns=columns, dialect=dialect)
         pairs = examples.text_a, examples.text_b
     pairs = list(zip(*pairs, strict=True))
@@ -69,7 +69,7 @@ def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex
     """Reads queries with relevances, from files as `run_reranker` takes them.
 
     Returns:
-        {query: texts of its relevant documents in the index}, without queries that have none there.
+        {query: texts of its relevant documents in the index}, without queries that have none in it.
 
     Raises:
         ValueError: as `read_judged_queries`.
@@ -101,7 +101,7 @@ def mine_negatives(
     Args:
         index: the texts to choose from.
         positives: {query: texts that match it}, which are never its negatives, nor is the query itself, whatever their
-            white space. Queries that differ only in white space are one query.
+            whitespace. Queries that differ only in whitespace are one query.
         options: a `MiningOptions`.
         prompt, prompt_name: of queries, as in `SearchIndex.encoder`.
         reranker: scores the texts that the index finds, and the positives. If None, their cosines are their scores.
@@ -149,8 +149,8 @@ def check_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]])
     example = f"{next(iter(lacking.values()), ''):.60}"
     if len(lacking) == count:
         raise ValueError(
-            f"At least one of the {count} positives must be a text in {index.directory}, such as {example!r}. If they "
-            "are there in a different form (with a title, for example), they would be mined as negatives: pass "
+            f"At least one of the {count} positives must be a text in {index.directory}, such as {example!r}. If the "
+            "index has them in a different form (with a title, for example), they would be mined as negatives: pass "
             "`queries_file` and `qrels_file`, which exclude them by id. If they are missing, add them to the index."
         )
     log = logging.warning if len(lacking) > count / 2 else logging.info
@@ -164,7 +164,7 @@ def check_recognized(index: SearchIndex, positives: Mapping[str, Sequence[str]])
 
 
 def _group(pairs):
-    """Returns {query: its positives} of pairs; of texts that differ only in white space, the first is kept."""
+    """Returns {query: its positives} of pairs; of texts that differ only in whitespace, the first is kept."""
     names, found = {}, {}
     for query, text in pairs:
         query = names.setdefault(_spaced(query), query)
@@ -173,7 +173,7 @@ def _group(pairs):
 
 
 def _spaced(text):
-    """Returns a text with one space for all white space between its words."""
+    """Returns a text with one space for all whitespace between its words."""
     return " ".join(text.split())
 
 

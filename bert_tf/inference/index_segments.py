@@ -39,7 +39,7 @@ class Segment:
 
     Args:
         folder: its directory.
-        deleted: name of the file of deleted rows; None: none are deleted.
+        deleted: name of the file of deleted rows; if None, none are deleted.
         vector_dtype: the index's type of vectors, as in `quantize_vectors`.
 
     Attributes:
@@ -103,7 +103,7 @@ class Segment:
         flat, splits = self._columns[column]
         between = splits[rows[0] : rows[-1] + 2] if len(rows) else splits[:1]
         if between[0] < 0 or between[-1] > len(flat) or (between[1:] < between[:-1]).any():
-            raise self.damage(f"{column} whose bytes are not there")
+            raise self.damage(f"{column} with missing bytes")
         starts = splits[rows]
         lengths = splits[rows + 1] - starts
         return Ragged.of_lengths(flat[ranges(starts, lengths)], lengths)
@@ -172,7 +172,7 @@ def write_segment(folder: str, columns: Mapping[str, np.ndarray | Ragged]):
     """Writes documents, as `document_columns` returns them, to a new directory.
 
     Raises:
-        ValueError: an id is there twice.
+        ValueError: an id occurs twice.
         OSError: a file cannot be written, for example because the disk is full.
     """
     os.mkdir(folder)

@@ -16,7 +16,7 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
 
     Raises:
         ValueError: there is no such checkpoint, it has no such head, it is a discriminator, or its files do not match.
@@ -25,8 +25,8 @@ def open_masked_lm(path, vocab_file: str | None = None, do_lower_case: bool | No
     if MASKED_LM_HEAD not in checkpoint.names:
         raise ValueError(
             f"A masked-LM head is required ({MASKED_LM_HEAD}; in Hugging Face's BERT, "
-            "cls.predictions.transform.dense.weight). "
-            f"{checkpoint.path} has none: it is a bare encoder, or was trained for another task."
+            f"cls.predictions.transform.dense.weight). {checkpoint.path} has no such head: it is a bare encoder, or "
+            "was trained for another task."
         )
     if _DISCRIMINATOR_HEAD in checkpoint.names:  # some releases also have a masked-LM head, of no use with it
         raise ValueError(
@@ -49,7 +49,8 @@ def warn_of_unknown(ids: np.ndarray, texts: int, tokenizer: BaseTokenizer):
     unknown = int((ids == tokenizer.unk_id).sum())
     if unknown:
         logging.warning(
-            "%d of %d tokens are %s, not in the vocabulary. Check that `do_lower_case`, %s here, is as in training.",
+            "%d of %d tokens are %s, that is, not in the vocabulary. Check that `do_lower_case` (now %s) is as in "
+            "training.",
             *(unknown, len(ids) - tokenizer.template.special(1) * texts),
             *(tokenizer.vocab[tokenizer.unk_id], str(tokenizer.do_lower_case).lower()),
         )

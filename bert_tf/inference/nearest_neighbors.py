@@ -64,7 +64,7 @@ def _compare(segment, queries, top_k, get_graph):
 
 
 def _order(scores, k):
-    """Returns the places of the k highest scores of each row, the first of equal ones first, int64 [q, k]."""
+    """Returns the places of the k highest scores of each row, in ties the first one first, int64 [q, k]."""
     if scores.shape[1] <= k:
         return np.argsort(-scores, axis=1, kind="stable")
     order = np.empty([len(scores), k], np.int64)

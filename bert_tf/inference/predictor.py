@@ -36,8 +36,8 @@ class Predictor:
             a trained model: the `output_dir` of a fine-tuning command, a Hugging Face or sentence-transformers
             directory, or a name on the Hugging Face Hub; it predicts the same as its export in float32. A model with
             only a masked-LM head predicts the first masked token of a text.
-        pairs: read text pairs; only for a Hugging Face text classifier, whose files do not state whether it does.
-        signature: of an export, one that takes texts.
+        pairs: read text pairs; only for a Hugging Face text classifier, whose files do not say whether it does.
+        signature: signature of an export, one that takes texts.
         engine: engine for texts if an export has both a SavedModel and a LiteRT model (`export_for=cpu`): "auto"
             (LiteRT for few texts in `__call__`), "litert" or "saved_model". The rows of files are always predicted by
             the SavedModel.
@@ -94,7 +94,7 @@ class Predictor:
         """
         _check_batch_size(batch_size)
         if not isinstance(texts, Iterable):
-            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts; got {texts!r:.60}.")
+            raise ValueError(f"`texts` must be a string, or a list or other iterable of texts; got {texts!r:.60}.")
         is_one = self._is_example(texts)
         columns = self._columns([texts] if is_one else present_list(texts))
         answers = self._predict(columns, range(len(columns[0])), batch_size, self._model.are_few(columns))
@@ -114,11 +114,11 @@ class Predictor:
         Args:
             path: a .tsv, .csv, .jsonl or .parquet file, or any other name for one text per line; may be gzipped.
             text_column: a column, or one for each of `inputs`, by name or index. A column named like an input feeds
-                that input; "INPUT=COLUMN" assigns it. None: the columns named like the inputs.
+                that input; "INPUT=COLUMN" assigns it. If None, the columns named like the inputs.
             header: whether line 1 of a .tsv or .csv file names the columns.
             batch_size: as in `__call__`.
-            separator: the character between the columns of a .tsv or .csv file. None: a tab or a comma.
-            encoding: of a text file, such as "cp1252". None: UTF-8.
+            separator: the character between the columns of a .tsv or .csv file. If None, a tab or a comma.
+            encoding: encoding of a text file, such as "cp1252". If None, UTF-8.
 
         Raises:
             ValueError: the columns do not match the inputs, or, when it is reached, a row is malformed.

@@ -29,7 +29,7 @@ class Reranker:
 
     Args:
         path: directory of an exported or trained reranker, or of a CrossEncoder, as in `Predictor`.
-        weight: weight of the reranker's scores, from 0 to 1; the scores of the search have the rest. See
+        weight: weight of the reranker's scores, from 0 to 1; the scores of the search get the remainder. See
             `combine_scores`.
 
     Raises:
@@ -43,7 +43,7 @@ class Reranker:
         self._predict = load_predictor(self._path, DOCUMENTS, "rerank", "a reranker", _advise)
 
     def __call__(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """Returns the hits of each query with their new scores, the highest first; of equal ones, as they came.
+        """Returns the hits of each query with their new scores, the highest first; ties keep their order.
 
         The scores are the reranker's or, with a `weight` below 1, combined ones.
 
@@ -54,9 +54,9 @@ class Reranker:
         return [self._ranked(query, found) for query, found in zip(queries, hits, strict=True)]
 
     def to_logits(self, scores: Sequence[float]) -> list[float]:
-        """Returns the logits of scores that it gave: of probabilities, the inputs of the sigmoid; others are logits.
+        """Converts this reranker's scores to logits; scores that already are logits are returned unchanged.
 
-        A float32 of 1 has lost its logit, so they are from -16.6 to 16.6 for probabilities.
+        The logits of probabilities are clipped to -16.6 to 16.6, because float32 rounds larger ones to 1.
         """
         if self._activation != "sigmoid":
             return list(scores)
@@ -99,7 +99,7 @@ def combine_scores(logits: Sequence[float], found: Sequence[float], weight: floa
     zeros if all its scores are equal.
 
     Args:
-        logits: of the reranker, at least one.
+        logits: logits of the reranker, at least one.
         found: the scores of the search.
         weight: from 0 to 1, of the logits.
     """

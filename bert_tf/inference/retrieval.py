@@ -51,11 +51,14 @@ def read_judged_queries(
     qrels = read_qrels(qrels_file)
     relevant = list({name for gains in qrels.values() for name, gain in gains.items() if gain > 0})
     if not relevant:
-        raise ValueError(f"`qrels_file` must have relevant documents, of relevance 1 or more. {qrels_file} has none.")
+        raise ValueError(
+            f"`qrels_file` must have relevant documents, of relevance 1 or more. {qrels_file} has no relevant "
+            "documents."
+        )
     is_there = index.has_documents(relevant)
     if not is_there.any():
         raise ValueError(
-            f"`qrels_file` must name documents by their ids in the index. {index.directory} has none of the "
+            f"`qrels_file` must name documents by their ids in the index. {index.directory} contains none of the "
             f"{len(relevant)} relevant documents, such as {relevant[0]!r}; create the index with the ids of your "
             "documents: the `id_column` of `bert-tf embed`."
         )

@@ -53,15 +53,15 @@ class TextScorer:
         scorer = TextScorer("uncased_L-12_H-768_A-12")
         [score.total for score in scorer(["The man went home .", "The man home went ."])]
 
-    Each token of a text is masked in turn, and its log-probability is read off; the sum is the text's
-    pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A causal (left-to-right)
-    model reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
+    Each token of a text is masked in turn to get its log-probability; the sum is the text's pseudo-log-likelihood
+    (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A causal (left-to-right) model reads a text
+    once, and the sum is the text's log-likelihood, given [CLS]. Special tokens are not scored.
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        vocab_file, do_lower_case: None: as found next to the checkpoint.
-        max_seq_length: maximum sequence length, including special tokens; None: the model's maximum. Tokens
-            beyond it are neither read nor scored, which is logged.
+        vocab_file, do_lower_case: if None, as found next to the checkpoint.
+        max_seq_length: maximum sequence length, including special tokens; None for the model's maximum. Tokens beyond
+            it are neither read nor scored, which is logged.
 
     Attributes:
         measure: "pseudo_log_likelihood" or "log_likelihood": the meaning of the sums.

@@ -49,7 +49,7 @@ class SearchIndex(DocumentIndex):
         print(hits[0].id, hits[0].score, hits[0].text, hits[0].payload)
         index.delete(["17"])
 
-    Vectors and texts are memory-mapped. An object keeps the documents of the moment when it was opened, or last
+    Vectors and texts are memory-mapped. An object is a snapshot of the documents, taken when it was opened, or last
     changed, whatever other processes change. One process changes an index at a time; a change that is interrupted
     leaves the index as it was.
 
@@ -81,8 +81,8 @@ class SearchIndex(DocumentIndex):
             directory: the directory.
             model: the model that embeds texts.
             vector_dtype: type of the stored embeddings, as in `quantize_vectors`.
-            options: fields of `EncodeOptions`; a prompt is added to documents, not to queries. If none is given,
-                it is the model's for documents, or its default prompt.
+            options: fields of `EncodeOptions`; a prompt is added to documents, not to queries. If no prompt is given,
+                the model's prompt for documents, or its default prompt, is used.
 
         Raises:
             ValueError: the directory is not empty, or as `SentenceEncoder`.
@@ -105,7 +105,7 @@ class SearchIndex(DocumentIndex):
         """Returns the encoder for queries.
 
         Args:
-            prompt, prompt_name: prompt for queries; None: the model's for queries, or its default prompt.
+            prompt, prompt_name: prompt for queries. If None, the model's prompt for queries, or its default prompt.
 
         Raises:
             ValueError: the model is not that of the index, or pools differently.
@@ -127,9 +127,9 @@ class SearchIndex(DocumentIndex):
         return self.indexer().encoder()
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the embeddings that the index has of texts as its documents, float32 [n, D] of length 1.
+        """Returns the embeddings that texts would have as documents of the index, float32 [n, D] of length 1.
 
-        They have its prompt, and the precision of its vectors, so that their cosines compare with those of its hits.
+        The index's prompt and vector precision apply, so that cosines are comparable with those of hits.
 
         Raises:
             ValueError: as `encoder`.
@@ -137,7 +137,7 @@ class SearchIndex(DocumentIndex):
         return unit_vectors(quantize_vectors(unit(self._document_encoder(texts)), self._vector_dtype))
 
     def indexer(self) -> Indexer:
-        """Returns what creates documents for `add_rows`; raises as `encoder`."""
+        """Returns the indexer that creates documents for `add_rows`; raises as `encoder`."""
         return Indexer(self._checked_model(), self._options, self._vector_dtype)
 
     def _checked_model(self):

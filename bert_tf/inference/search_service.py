@@ -29,7 +29,7 @@ class SearchService:
     defaults are lower if a request has so many queries that it would ask for more documents than it may.
 
     Args:
-        directory: of the index.
+        directory: directory of the index.
         model: the model that embeds queries. If None, its path when the index was created.
         reader: directory of a question-answering model, as in `SearchReader`. If None, nothing is read.
         reranker: directory of a reranker, as in `Reranker`. If None, documents are ordered by cosine.

@@ -225,8 +225,8 @@ def _sparse_recipe_of(path, kind, sparse, options):
         return None
     if recipe is None and (os.path.exists(os.path.join(directory, MODULES)) or task_in(directory) is not None):
         raise ValueError(
-            f"`sparse` requires a SparseEncoder or a masked LM. {path} is a model for another task; remove `sparse` "
-            "or use another model."
+            f"`sparse` requires a SparseEncoder or a masked LM. {path} is a model for another task; remove `sparse`, "
+            "or pass such a model."
         )
     for name in ("layers", "pooling", "normalize", "dim"):
         if getattr(options, name) is not None:
@@ -379,7 +379,7 @@ def _load_dense(directory, dense):
     if dense.activation not in _ACTIVATIONS:
         raise ValueError(
             f"The activation of a Dense module must be one of {', '.join(_ACTIVATIONS)}; {folder} has "
-            f"{dense.activation:.100}. Use another model."
+            f"{dense.activation:.100}, which is not supported."
         )
     form, path = locate(folder)
     file = OPENERS[form](path)

@@ -37,7 +37,7 @@ class ApproximateSettings:
 
 @dataclasses.dataclass(frozen=True)
 class EncodeOptions:
-    """Options that override an embedder's own settings; None: the model's setting."""
+    """Options that override an embedder's own settings; None for the model's setting."""
 
     GROUP: ClassVar[str] = "Embeddings and features"
 

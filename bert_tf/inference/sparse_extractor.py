@@ -24,14 +24,14 @@ from bert_tf.utils.token_counts import TokenCountLog
 _CHUNK = 10_000  # texts tokenized at a time
 _ROWS = 512  # whose weights are in memory at a time, as vectors of the whole vocabulary
 _ALL = 2**30  # tokens, where a tokenizer states no maximum
-_REMEDY = "Use another model."
+_REMEDY = "Download the model again, because its weights may be damaged."
 
 
 class SparseExtractor(abc.ABC):
     """Encodes texts into sparse embeddings.
 
     Args:
-        name: of the model, in warnings.
+        name: name of the model, in warnings.
         description: the `ModelDescription` with its tokenizer, and with V, the size of its vocabulary.
         max_seq_length: maximum sequence length.
         max_active_dims: number of the largest weights to keep of each text. If None, all.
@@ -74,7 +74,7 @@ class SpladeExtractor(SparseExtractor):
 
     Args:
         path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
-        recipe: how its logits are pooled, and the maximum sequence length that its files state.
+        recipe: how its logits are pooled, and the maximum sequence length in its files.
         max_seq_length: maximum sequence length. If None, that of the recipe, but at most the model's.
         do_lower_case: as in `bert_tf.load`.
         max_active_dims: as in `SparseExtractor`.
@@ -95,7 +95,7 @@ class SpladeExtractor(SparseExtractor):
         if description.config.is_decoder:
             raise ValueError(
                 f"Sparse embeddings require a masked LM, but {path} is a causal LM, which predicts the next token "
-                "(is_decoder in its configuration). Use another model."
+                "(is_decoder in its configuration)."
             )
         longest = max_seq_length or limit_length(recipe.max_seq_length, description.config)
         check_length(longest, description.tokenizer, description.config)
@@ -122,9 +122,9 @@ class StaticExtractor(SparseExtractor):
     """Encodes texts as the weights of their tokens, each counted once, without special tokens and without an encoder.
 
     Args:
-        directory: of the SparseEncoder.
+        directory: directory of the SparseEncoder.
         recipe: where its weights are.
-        max_seq_length: number of tokens that are read of a text. If None, as its files state, otherwise all.
+        max_seq_length: number of tokens that are read of a text. If None, the number in its files, otherwise all.
         do_lower_case, max_active_dims: as in `SpladeExtractor`.
 
     Raises:
@@ -185,7 +185,7 @@ def _keep_largest(weights, number):
 def largest_tokens(
     vectors: csr_matrix, extractor: SparseExtractor, top_k: int | None = None
 ) -> list[list[tuple[str, float]]]:
-    """Returns (token, weight) of the largest weights of each row, the largest first; of equal ones, the lowest id.
+    """Returns (token, weight) of the largest weights of each row, the largest first; in ties, the lowest id.
 
     Args:
         vectors: sparse embeddings of the extractor, [n, V].

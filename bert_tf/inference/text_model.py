@@ -52,7 +52,7 @@ class TextModel:
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
         token_counts: truncated texts and unknown tokens so far, if the model counts them.
-        fast_path: LiteRT's model next to the exported one, which answers few texts; None: there is none.
+        fast_path: LiteRT's model next to the exported one, which answers few texts; if None, there is none.
     """
 
     path: str
@@ -111,7 +111,7 @@ class TextModel:
             if array.shape[:1] != (len(chosen),):
                 raise ValueError(
                     f"`signature` must return one row per text. For {len(chosen)} texts, it returned the output "
-                    f"{name!r} of shape {list(array.shape)}. Use another signature."
+                    f"{name!r} of shape {list(array.shape)}. Choose a signature with one row per text."
                 )
         return outputs
 

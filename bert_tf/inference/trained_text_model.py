@@ -22,7 +22,7 @@ def load_trained_text_model(path: str, pairs: bool = False) -> TextModel:
 
     Args:
         path: directory of the model.
-        pairs: whether a Hugging Face text classifier, whose files do not state it, reads text pairs.
+        pairs: whether a Hugging Face text classifier, whose files do not contain this, reads text pairs.
 
     Raises:
         ValueError: there is no trained model in the directory, or its files are not complete.
@@ -61,9 +61,9 @@ def _fill_mask_model(path):
 
     if MASKED_LM_HEAD not in open_checkpoint(path).names:
         raise ValueError(
-            f"{path} does not state what it predicts: it has no task.json, as the fine-tuning commands write, no "
-            "masked-LM head, and its configuration names no Transformers class of a supported task. If it is a plain "
-            "encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
+            f"{path} does not define a task: it has no task.json, which the fine-tuning commands write, and no "
+            "masked-LM head, and its configuration does not name a Transformers class of a supported task. If it is a "
+            "plain encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
             "`bert_tf.SentenceEncoder`."
         )
     return Filler(path).served()

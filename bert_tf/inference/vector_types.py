@@ -33,7 +33,7 @@ def quantize_vectors(vectors: np.ndarray, dtype: str) -> np.ndarray:
         float32 [n, D], int8 [n, D], or uint8 [n, D / 8].
 
     Raises:
-        ValueError: the type is unknown, D is not a multiple of 8 for "binary", or a smaller type is to hold NaN or
+        ValueError: the type is unknown, D is not a multiple of 8 for "binary", or a smaller type is to contain NaN or
             infinite values.
     """
     check_vector_dtype(dtype)

@@ -61,8 +61,8 @@ class Neurons(Attention):
         """Returns attention scores, float32 [S, S]: `products` summed, over the root of D; softmax gives the weights.
 
         Masked tokens (in a causal model, those after a token; in local attention, those outside the window) have a
-        score here, but no weight. The terms of `positions` are added to the sum; in disentangled attention, which has n
-        of them, this is divided by the root of (1 + n) D.
+        score, but no weight. The terms of `positions` are added to the sum; in disentangled attention, which has n of
+        them, this is divided by the root of (1 + n) D.
 
         Raises:
             ValueError: there is no such layer or head.

@@ -21,7 +21,7 @@ class Attributions(EncodedText):
 
     Attributes:
         target: the label, the tag, or the answer's text.
-        places: (first token, last token) of the target; None: the whole sequence.
+        places: (first token, last token) of the target; None for the whole sequence.
         logits: float32, of all alternatives: [labels]; for a tag, those of its token; for a span,
             [S, 2], each token's logits as start and as end.
         probabilities: float64 [labels], as returned by a server, including temperature; for multi-label models,
@@ -69,11 +69,11 @@ def attributions(
         model: a model from `bert_tf.load`, or its path, with a head for labels, tags or answers (questions and
             contexts are `texts` and `pairs`, or pairs).
         texts, pairs, masks: as in `attention`.
-        target: the prediction to explain; None: the model's own. A label: its name or number. A tag: the index
-            of a word in `words`, or (index, tag). An answer: (start, end) in characters of the context. A list of n
-            has one per text.
-        steps: number of points (Gauss-Legendre). None: 32, doubled until the gap is at most 1%,
-            up to 512; a warning is logged if that is not enough.
+        target: the prediction to explain; None for the model's own. A label: its name or number. A tag: the index of a
+            word in `words`, or (index, tag). An answer: (start, end) in characters of the context. A list of n has one
+            per text.
+        steps: number of points (Gauss-Legendre). If None, 32, doubled until the gap is at most 1%, up to 512; a warning
+            is logged if that is not enough.
         baseline: "pad" or "mask": what replaces each token.
 
     Returns:
@@ -138,11 +138,11 @@ def integrate_row(
 
     Args:
         encoder: an `Encoder`.
-        head: of the model.
+        head: head of the model.
         features: the encoder's inputs, int32 [1, S] each.
         baseline_ids: int32 [1, S], the tokens of the baseline.
         parts: the logits that add up to the score, as in `ExplainedTargets` for one sequence; may be longer than S.
-        steps: number of points; None: as many as needed (`integrated_until_small`).
+        steps: number of points; if None, as many as needed (`integrated_until_small`).
     """
     vectors, baseline = (
         tf.cast(encoder.embeddings(ids, features["segment_ids"], training=False), tf.float32)

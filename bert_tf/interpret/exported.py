@@ -75,7 +75,7 @@ def attributions_in_graph(
 
     Args:
         encoder, tokenizer, texts, max_seq_length: as in `attention_in_graph`.
-        head: of the model, from `exported_targets.head_in`.
+        head: head of the model, from `exported_targets.head_in`.
         read: the task's.
         target: string [n], the prediction to explain, as in `TextHead.choose`.
 

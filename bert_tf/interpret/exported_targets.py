@@ -19,8 +19,8 @@ def check_task(task: Any):
 
 def _without_head(task):
     return ValueError(
-        "`export_explanations=attributions` requires a model with a head for labels, tags or answers "
-        f"directly on the encoder; a model for {task.name} has none. Remove attributions."
+        "`export_explanations=attributions` requires a model with a head for labels, tags or answers directly on the "
+        f"encoder; a model for {task.name} has no such head. Remove attributions."
     )
 
 

@@ -43,7 +43,8 @@ def masked_words(
 
     The whole head is applied to each layer as if it were the last: linear map, activation, LayerNorm and the word
     table. For a model with `norm_first`, the final norm comes first, as it does after the last layer. A
-    causal model predicts the next token at each position: here the prediction is at the position that it is about.
+    causal model predicts the next token at each position; the returned predictions are at the position of the predicted
+    token.
 
     Args:
         model: a model from `bert_tf.load`, or its path, with such a head.
@@ -70,8 +71,8 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """
     if MASKED_LM_HEAD not in getattr(model, "others", {}):
         raise ValueError(
-            f"`model` must have a masked-LM head; {name_of_model(model)} has none. Load the model "
-            "as it was after pretraining, before fine-tuning."
+            f"`model` must have a masked-LM head; {name_of_model(model)} does not have one. Load the model as it was "
+            "after pretraining, before fine-tuning."
         )
     if model.config.enhanced_mask_decoder:
         raise ValueError(

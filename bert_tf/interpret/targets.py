@@ -30,11 +30,11 @@ class AttributionTarget(NamedTuple):
 
     Attributes:
         name: the label, the tag, or the answer's text.
-        places: (first token, last token) of the target; None: the whole sequence.
+        places: (first token, last token) of the target; None for the whole sequence.
         logits: float32 [n], of all alternatives: labels in the head's order; for a tag, those of its
             token; for a span, [S, 2], each token's logits as start and as end.
         parts: float32 [...], 1 for the head's logits that add up to the score, 0 for all others.
-        probabilities: float64 [labels], as returned by a server; None: the task is unknown.
+        probabilities: float64 [labels], as returned by a server; if None, the task is unknown.
     """
 
     name: str
@@ -87,9 +87,9 @@ class TextHead:
         """Returns the target for a label.
 
         Args:
-            outputs: of the encoder for the sequence.
+            outputs: outputs of the encoder for the sequence.
             row: the encoded text.
-            wanted: the label's name or number; None: the most likely.
+            wanted: the label's name or number; None for the most likely.
 
         Raises:
             ValueError: there is no such label.
@@ -114,7 +114,7 @@ class TextHead:
         """Returns the targets with these names.
 
         Args:
-            logits: of all rows.
+            logits: logits of all rows.
             origin: the second result of the task's `preprocess`.
             target: string [n]; "" is the model's own prediction. A label; for a token "10:14", the offsets of the word
                 in the text, in code points, or "10:14:B-PER"; for a span "10:14", the offsets of the answer.
@@ -154,13 +154,13 @@ class TokenHead(TextHead):
 
         Args:
             outputs, row: as in `TextHead`.
-            wanted: (index of a word among the row's, tag or None for the most likely), or only the index; None: the
+            wanted: (index of a word among the row's, tag or None for the most likely), or only the index; if None, the
                 word that is least likely to be outside ("O"), or, without such a tag, the most confident one.
         """
         logits = self.logits(outputs).numpy()[0]
         firsts = np.unique(row.word_of_token, return_index=True)[1][-len(row.words) :] if row.words else np.arange(0)
         if not len(firsts):
-            raise ValueError("The text has no words whose tag could be explained. Use another text.")
+            raise ValueError("The text has no words whose tag could be explained. Pass a text with words.")
         if wanted is None:
             shares = np.exp(logits[firsts] - logits[firsts].max(-1, keepdims=True))
             shares /= shares.sum(-1, keepdims=True)
@@ -226,7 +226,7 @@ class SpanHead(TextHead):
 
         Args:
             outputs, row: as in `TextHead`.
-            wanted: the answer's offsets in the text, half-open, in code points; None: the most likely.
+            wanted: the answer's offsets in the text, half-open, in code points; None for the most likely.
 
         Raises:
             ValueError: there is no token at these offsets.
@@ -306,8 +306,8 @@ def head_of(model: Any) -> TextHead:
         )
     if head is None and _SPANS not in others:
         raise ValueError(
-            "Attributions require a head for labels, tags or answers; "
-            f"{name_of_model(model)} has none. Use a model that was fine-tuned for a task."
+            f"Attributions require a head for labels, tags or answers; {name_of_model(model)} has no such head. Use a "
+            "model that was fine-tuned for a task."
         )
     trained = trained_of(model)
     task = trained and trained.task

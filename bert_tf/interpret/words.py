@@ -34,7 +34,7 @@ def words_of(text: str, starts: np.ndarray, ends: np.ndarray, of_text: int = 0) 
 
     Args:
         text: the text.
-        starts, ends: int [P], the offsets of its tokens; equal for a token of white space.
+        starts, ends: int [P], the offsets of its tokens; equal for a token of whitespace.
         of_text: the index of the text in its pair.
 
     Returns:
@@ -59,7 +59,7 @@ def words_of(text: str, starts: np.ndarray, ends: np.ndarray, of_text: int = 0) 
 
 
 def _find_spans(text):
-    """Returns int [code points], the word of each (of white space: that before), and int [words, 2], their offsets."""
+    """Returns int [code points], the word of each (of whitespace: that before), and int [words, 2], their offsets."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     flags = character_flags()[chars]
     space, apart = flags & SPACE != 0, flags & ISOLATED != 0

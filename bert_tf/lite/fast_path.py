@@ -1,8 +1,8 @@
 """The .tflite file next to a SavedModel, which answers few texts in a fraction of the SavedModel's time.
 
 An export for CPUs has, in the folder `assets.extra/litert` of a version, the same model as model.tflite, and
-speed.json, which says up to how many texts it was the faster one when it was exported. In float32 and bfloat16, a model
-whose graphs have fixed lengths has those for short texts only. TensorFlow Serving passes over the folder.
+speed.json, which contains the number of texts up to which it was faster when it was exported. In float32 and bfloat16,
+a model whose graphs have fixed lengths has those for short texts only. TensorFlow Serving passes over the folder.
 """
 
 import json
@@ -34,7 +34,7 @@ class FastPath:
     Args:
         path: the directory of a version that has `FOLDER`.
         cores: number of cores that requests may use together.
-        threads: the most that compute one request; None: all cores.
+        threads: the most that compute one request; None for all cores.
         engine: "auto": it takes what LiteRT computed faster when the version was exported; "litert": everything.
 
     Attributes:
@@ -75,8 +75,8 @@ class FastPath:
     def answer(self, texts: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], TokenCounts] | None:
         """Returns the outputs of the text signature, {name: array [n, ...]}, and what was not read of the texts.
 
-        None: all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must answer.
-        Bytes that are not UTF-8 are dropped, as in the SavedModel.
+        None if all interpreters are in use, a text is too long or, with "auto", LiteRT fails; the SavedModel must
+        answer. Bytes that are not UTF-8 are dropped, as in the SavedModel.
         """
         columns = {name: decode_texts(array.tolist()) for name, array in texts.items()}
         with self._pool.idle() as runner:
@@ -198,7 +198,7 @@ def read_speed(path: str) -> Speed:
         return Speed(most, int(speed[INTERPRETERS]), bool(speed[ONLY_SHORT]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} must hold {MOST_TEXTS!r} by length, {INTERPRETERS!r} and {ONLY_SHORT!r}; got {brief(text)}. "
+            f"{path} must contain {MOST_TEXTS!r} by length, {INTERPRETERS!r} and {ONLY_SHORT!r}; got {brief(text)}. "
             "Export the model again."
         ) from error
 

@@ -1,4 +1,4 @@
-"""The outputs of a classifier for logits, as the graph computes them: here for means over a long text's windows."""
+"""The outputs of a classifier for logits, as the graph computes them, for means over a long text's windows."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A .tflite file of bert_tf: its graph, and the files within it that say how texts are read and answered."""
+"""A .tflite file of bert_tf: its graph, and the files within it that define how texts are read and answered."""
 
 import io
 import json
@@ -16,7 +16,7 @@ class LitertFile:
     """The contents of a .tflite file that bert_tf exported.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         data: all bytes of the file, as LiteRT reads them.
         task: {"task": name, "text_inputs": names, "max_seq_length": tokens, option of the task: value, ...}.
 

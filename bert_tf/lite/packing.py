@@ -26,7 +26,7 @@ class Packer:
     """Packs texts with the special tokens of a model.
 
     Args:
-        tables: of the tokenizer, whose template has the special tokens around the texts.
+        tables: tables of the tokenizer, whose template has the special tokens around the texts.
         max_seq_length: maximum tokens per sequence, including special ones.
     """
 

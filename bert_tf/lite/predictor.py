@@ -25,7 +25,7 @@ class LitePredictor:
     Args:
         path: a model.tflite of `export_for=litert`, its version, or the directory of the versions, of which the newest
             is used; or an export for CPUs in int8, which has such a file, too.
-        threads: number of threads; None: the number of cores.
+        threads: number of threads; None for the number of cores.
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
@@ -57,7 +57,7 @@ class LitePredictor:
             ValueError: an example does not match the model's inputs.
         """
         if not isinstance(texts, Iterable):
-            raise ValueError(f"`texts` must be a text, or a list or other iterable of texts; got {texts!r:.60}.")
+            raise ValueError(f"`texts` must be a string, or a list or other iterable of texts; got {texts!r:.60}.")
         is_one = isinstance(texts, str | Mapping) or (isinstance(texts, tuple) and len(self.inputs) > 1)
         examples = [self._example(each) for each in ([texts] if is_one else texts)]
         if not examples:

@@ -22,10 +22,10 @@ class Reading:
 
     Args:
         tokenizer: a `FastTokenizer`.
-        packer: of the model.
+        packer: packer of the model.
         compute: the graph.
         longest: the most tokens that it computes.
-        read_tokens: the most tokens that are read of a text, so that one far longer is cut; None: all.
+        read_tokens: the most tokens that are read of a text, so that one far longer is cut; None for all.
 
     Attributes:
         counts: of the texts so far.

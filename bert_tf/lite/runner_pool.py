@@ -49,7 +49,7 @@ class RunnerPool:
         """Computes a text of each length with each interpreter, before any is lent: each allocates what it needs.
 
         Args:
-            lengths: some of the interpreters' `lengths`; None: all.
+            lengths: some of the interpreters' `lengths`; None for all.
 
         Raises:
             RuntimeError: LiteRT cannot compute with the file.

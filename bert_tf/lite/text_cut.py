@@ -12,7 +12,7 @@ def cut_text(text: str, tokens: int, spaces: str = "") -> str:
     """Cuts a text to 64 KiB of UTF-8, or 256 bytes per token if that is more, which is enough for `tokens` tokens.
 
     Args:
-        text: of any length.
+        text: text of any length.
         tokens: number of tokens that are read.
         spaces: `TokenizerTables.SPACES`, which are collapsed into one space before the cut.
     """

@@ -38,7 +38,7 @@ class LitertTextModel:
     It may be used by several threads, each with an interpreter of its own from `make_runner`.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Attributes:
         task: the name of its task, and its options.

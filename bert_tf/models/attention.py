@@ -26,7 +26,7 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False,
             one; or None.
         dtype: dtype of the result.
         causal: whether a token attends only to itself and to earlier tokens.
-        window: width of the window in which a token attends to others; None: to all.
+        window: width of the window in which a token attends to others; if None, to all.
 
     Returns:
         [B, 1, 1, S], or [B, 1, S, S] with sentence_ids [B, S], causal or a window.

@@ -168,8 +168,8 @@ class EncoderConfig:
         size = self.vocab_size
         if isinstance(size, str | os.PathLike) and not os.fspath(size).isdigit():
             raise ValueError(
-                f"vocab_size must be a positive integer; got {os.fspath(size)!r}. If this is a path, "
-                "EncoderConfig.load reads the configuration there."
+                f"vocab_size must be a positive integer; got {os.fspath(size)!r}. If this is a path, pass it to "
+                "EncoderConfig.load."
             )
         if isinstance(self.pos_att_type, list):  # of JSON
             object.__setattr__(self, "pos_att_type", tuple(self.pos_att_type))
@@ -462,8 +462,8 @@ def _check_fixed(config):
     if wrong:
         must, received = (", ".join(f"{name}={getattr(c, name)!r}" for name in wrong) for c in (read, config))
         raise ValueError(
-            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because files "
-            f"with this type are always loaded with it; got {received}; change it, or use another model_type."
+            f"A configuration with model_type={config.model_type!r} must have {must} to be saved, because files with "
+            f"this type are always loaded with it; got {received}; set {must}."
         )
 
 

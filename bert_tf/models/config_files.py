@@ -68,7 +68,7 @@ def read_config_file(path: str) -> dict[str, Any]:
     """Reads a JSON configuration file; KerasHub presets are converted to our names.
 
     Raises:
-        ValueError: the file is missing, or does not hold a JSON object.
+        ValueError: the file is missing, or does not contain a JSON object.
     """
     if not os.path.exists(path):
         raise ValueError(f"BERT configuration file not found: {path}. Pass a file such as bert_config.json.")
@@ -90,10 +90,10 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     """Returns the `model_type` of the configuration in a directory; BERT's if it has none.
 
     Returns:
-        A key of `family_registry.FAMILIES`, or None if the directory holds no configuration.
+        A key of `family_registry.FAMILIES`, or None if the directory contains no configuration.
 
     Raises:
-        ValueError: the file does not hold a JSON object, or its `model_type` is not supported.
+        ValueError: the file does not contain a JSON object, or its `model_type` is not supported.
     """
     path = _file_in(directory)
     if path is None:
@@ -110,7 +110,7 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
     """Returns the adapters of the configuration in a directory, or None if there are none.
 
     Raises:
-        ValueError: the file does not hold a JSON object, or the adapters are invalid.
+        ValueError: the file does not contain a JSON object, or the adapters are invalid.
     """
     path = _file_in(directory)
     try:
@@ -125,7 +125,7 @@ def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
     A KerasHub preset has another file of this name, which is ignored.
 
     Raises:
-        ValueError: it does not hold a JSON object.
+        ValueError: it does not contain a JSON object.
     """
     path = os.path.join(os.fspath(directory), TASK_FILE)
     if not os.path.exists(path):
@@ -135,10 +135,11 @@ def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
 
 
 def tied_in(directory: str | os.PathLike) -> bool:
-    """Returns whether the output layer is tied to the word embeddings; true unless a configuration there denies it.
+    """Returns whether the output layer is tied to the word embeddings; true unless the directory's configuration denies
+    it.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     return path is None or read_config_file(path).get("tie_word_embeddings") is not False
@@ -147,11 +148,11 @@ def tied_in(directory: str | os.PathLike) -> bool:
 def positions_in(directory: str | os.PathLike) -> str | None:
     """Returns our path of the table of absolute positions: the input's, or the mask decoder's; None if neither is used.
 
-    Without positions in the input, a file may hold the table of a decoder that only pretraining has, which is read if
-    a configuration in the directory has `enhanced_mask_decoder`.
+    Without positions in the input, a file may contain the table of a decoder that only pretraining has, which is read
+    if a configuration in the directory has `enhanced_mask_decoder`.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     values = {} if path is None else read_config_file(path)
@@ -161,10 +162,10 @@ def positions_in(directory: str | os.PathLike) -> str | None:
 
 
 def classes_in(directory: str | os.PathLike) -> list[str]:
-    """Returns the class names, `architectures`, of the configuration in a directory; [] if it states none.
+    """Returns the class names, `architectures`, of the configuration in a directory; [] if it has none.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     named = read_config_file(path).get("architectures") if path else None
@@ -172,10 +173,10 @@ def classes_in(directory: str | os.PathLike) -> list[str]:
 
 
 def is_projected_in(directory: str | os.PathLike) -> bool:
-    """Returns whether embeddings and layers differ in width; true unless a configuration there denies it.
+    """Returns whether embeddings and layers differ in width; true unless the directory's configuration denies it.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     values = {} if path is None else read_config_file(path)
@@ -186,7 +187,7 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
     """Returns whether the configuration in a directory, if any, is that of a causal (left-to-right) model.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     values = {} if path is None else read_config_file(path)
@@ -205,7 +206,7 @@ def other_masked_lm_act_in(directory: str | os.PathLike) -> str | None:
     Returns None otherwise, and for configurations of bert_tf, whose heads always use it.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     if path is None or os.path.basename(path) == CONFIG_FILES[0]:
@@ -219,7 +220,7 @@ def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
     """Returns the tokenizer class named by the configuration in a directory, and its path; None if there is none.
 
     Raises:
-        ValueError: the file does not hold a JSON object.
+        ValueError: the file does not contain a JSON object.
     """
     path = _file_in(directory)
     return (None, None) if path is None else (read_config_file(path).get("tokenizer_class"), path)

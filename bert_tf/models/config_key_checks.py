@@ -80,7 +80,7 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
          "num_memory_blocks", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
          "pooler_size_per_head", "pooler_type"}
     ),
-    "the base of rotary positions, in the families that have none or another key for it": frozenset(
+    "the base of rotary positions, in the families without them or with another key for it": frozenset(
         {"rope_theta"}
     ),
     "keys of classes other than the one that reads them (COMPUTED_BY), or of old versions": frozenset(
@@ -99,8 +99,8 @@ def check_config_keys(values):
         if key in values and not any(type(values[key]) is type(value) and values[key] == value for value in allowed):
             stated = ", ".join(json.dumps(value) for value in allowed if value is not None or len(allowed) == 1)
             raise ValueError(
-                f"{key} must be {stated} or absent, because {reason} here; got {brief(values[key])}; use another "
-                "model."
+                f"{key} must be {stated} or absent, because {reason} in bert_tf; got {brief(values[key])}, which is "
+                "not supported."
             )
 
 

@@ -22,7 +22,7 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         values: contents of bert_config.json, of Hugging Face's config.json, or the output of `EncoderConfig.to_dict`,
-            which says "gelu_tanh" itself and is unchanged.
+            which already contains "gelu_tanh" and is unchanged.
 
     Raises:
         ValueError: a key has a value that the family or this package does not support.
@@ -31,8 +31,8 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
     row = family_registry.family(values.get("model_type", family_registry.DEFAULT))
     if values.get("is_decoder") is True and config_files.ignores_is_decoder(values):
         raise ValueError(
-            "is_decoder must be false or absent for this model_type, because its encoder is bidirectional in "
-            "Transformers whatever the key says; got true; remove the key."
+            "is_decoder must be false or absent for this model_type, because Transformers ignores the key and its "
+            "encoder is always bidirectional; got true; remove the key."
         )
     read = {"hidden_act": "gelu", **row.read(values)}
     for name in ACTIVATION_FIELDS:

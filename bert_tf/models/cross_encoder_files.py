@@ -1,4 +1,5 @@
-"""Reads and writes the activation of a CrossEncoder of sentence-transformers, and refuses what rerankers here lack.
+"""Reads and writes the activation of a CrossEncoder of sentence-transformers, and refuses what bert_tf's rerankers do
+not support.
 
 A CrossEncoder is a text classifier with one output, whose files name the activation of its scores. Its length is the
 tokenizer's.
@@ -45,7 +46,7 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
     """Returns the activation of a CrossEncoder's scores, a key of `SCORE_ACTIVATIONS`; None for any other model.
 
     Args:
-        directory: of the model.
+        directory: directory of the model.
         extra: `EncoderConfig.extra`, the other keys of its config.json.
 
     Raises:
@@ -69,14 +70,15 @@ def read_activation(directory: str, extra: Mapping[str, Any]) -> str | None:
     kind = str(said).rpartition(".")[2]
     if kind not in kinds:
         raise ValueError(
-            f"{path} must name one of the activations {', '.join(kinds)} of torch; got {brief(said)}; use "
-            "another model."
+            f"{path} must name one of the activations {', '.join(kinds)} of torch; got {brief(said)}, which bert_tf "
+            "does not support."
         )
     return kinds[kind]
 
 
 def check_reranker_prompts(directory: str):
-    """Raises ValueError if a CrossEncoder adds a prompt by default, which rerankers here do not; logs other prompts.
+    """Raises ValueError if a CrossEncoder adds a prompt by default, which bert_tf's rerankers do not; logs other
+    prompts.
 
     The prompts of an embedder, from which a reranker may be trained, do not count.
     """
@@ -89,8 +91,8 @@ def check_reranker_prompts(directory: str):
     if default and prompts[default]:
         raise ValueError(
             f"default_prompt_name in {path} must be absent, because rerankers read queries and documents without a "
-            f"prompt; got {default!r}, which adds {brief(prompts[default])}; use another model, or remove the "
-            "key to score texts without the prompt."
+            f"prompt; got {default!r}, which adds {brief(prompts[default])}; remove the key to score texts without the "
+            "prompt."
         )
     if any(prompts.values()):
         _log_reranker_prompts(path, tuple(prompts))
@@ -106,8 +108,10 @@ def _log_reranker_prompts(path, names):
 
 
 def reranker_length(directory: str) -> int | None:
-    """Returns the maximum sequence length that task.json of a reranker states or, for a CrossEncoder, its own files or
-    its tokenizer; None if none does."""
+    """Returns a reranker's maximum sequence length or None.
+
+    It is in task.json or, for a CrossEncoder, in its own files or its tokenizer's.
+    """
     stated = (task_in(directory) or {}).get("max_seq_length") or _transformer_settings(directory).get("max_seq_length")
     return stated or tokenizer_length(directory)
 

@@ -75,8 +75,8 @@ def position_scores(query, key, position_key=None, position_query=None):
 
     Args:
         query, key: of the contents, float [B, A, S, D].
-        position_key, position_query: kr and qr of the distances of `relative_rows`, float [1, A, 2 S, D]; None: without
-            this term.
+        position_key, position_query: kr and qr of the distances of `relative_rows`, float [1, A, 2 S, D]; if None,
+            without this term.
     """
     (count, length), terms = tf.unstack(tf.shape(query)[::2]), []
     # Repeated, not broadcast: oneDNN's product reads beyond a single matrix for several examples of one head.

@@ -53,7 +53,7 @@ class DistillationModel(NamedInputsModel):
             part.trainable = False
 
     def _build_parts(self):
-        """Creates the weights here rather than in `build`, which would prefix Google's names with the model's name."""
+        """Creates the weights; `build` would prefix Google's names with the model's name."""
         self.encoder.build()
         with keras.name_scope("cls"):
             if self.masked_lm:

@@ -126,8 +126,8 @@ class Embeddings(ConfiguredLayer):
         if not 0 <= int(tf.reduce_min(segment_ids)) <= int(tf.reduce_max(segment_ids)) < self.type_vocab_size:
             raise ValueError(
                 f"segment_ids must be from 0 to {self.type_vocab_size - 1}, because type_vocab_size is "
-                f"{self.type_vocab_size}; got {int(tf.reduce_min(segment_ids))} to "
-                f"{int(tf.reduce_max(segment_ids))}; omit them if each sequence holds one text."
+                f"{self.type_vocab_size}; got {int(tf.reduce_min(segment_ids))} to {int(tf.reduce_max(segment_ids))}; "
+                "omit them if each sequence contains one text."
             )
 
     def _segments(self, segment_ids):

@@ -39,7 +39,7 @@ class Encoder(NamedInputsModel):
 
     A call accepts two more inputs. `head_mask`, a list of float [A] per layer, from the lowest, multiplies the
     attention probabilities of the heads, so that 0 disables a head. `input_vectors`, float [B, S, E], replaces the
-    output of the embeddings, so that a gradient can be taken there.
+    output of the embeddings, so that a gradient with respect to it can be taken.
 
     If the configuration has `is_decoder`, every token attends only to itself and earlier tokens, and the last token
     rather than the first represents the sequence. If it has adapters (`lora`), only they and the pooler are trainable.
@@ -157,7 +157,7 @@ class Encoder(NamedInputsModel):
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _views(self, inputs, whole=False):
-        """Returns the mask, the positions (None: 0, 1, 2, ...), and what `layer_views` returns."""
+        """Returns the mask, the positions (None for 0, 1, 2, ...), and what `layer_views` returns."""
         mask, sentence_ids = inputs.get("input_mask"), inputs.get("sentence_ids")
         mask = tf.ones_like(inputs["input_ids"]) if mask is None else mask
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)

@@ -34,8 +34,8 @@ def read_relative_positions(values: Mapping[str, Any], defaults: Mapping[str, An
     for key, (supported, absent) in good.items():
         if values.get(key, absent) != supported:
             received = brief(values[key]) if key in values else "none"
-            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type; got {received}; use "
-                             "another model.")  # fmt: skip
+            raise ValueError(f"{key} must be {json.dumps(supported)} for this model_type; got {received}, which "
+                             "bert_tf does not support.")  # fmt: skip
     kinds = values.get("pos_att_type")
     if isinstance(kinds, str):
         values["pos_att_type"] = kinds = [kind.strip() for kind in kinds.lower().split("|")]
@@ -64,20 +64,20 @@ def read_layer_types(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
 
 
 def _every_n_layers(kinds, stated, layers):
-    """Returns the n of a list of layers, of several the one that the file states, which may be None."""
+    """Returns the n of a list of layers, of several possible ones `stated`, the file's, which may be None."""
     known = isinstance(kinds, list) and all(kind in list(_ROPE_BASES) for kind in kinds)
     local = [kind == "sliding_attention" for kind in kinds] if known else []
     steps = (stated, *range(1, len(local) + 1))
     fits = (n for n in steps if type(n) is int and n > 0 and local == [i % n > 0 for i in range(len(local))])
     if not known or not (every := next(fits, None)):
         raise ValueError(
-            "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in "
-            f"the others; got {brief(kinds)}; use another model."
+            "layer_types must be full_attention in every nth layer from the first on, and sliding_attention in the "
+            f"others; got {brief(kinds)}, which bert_tf does not support."
         )
     if type(layers) is int and len(kinds) != layers:
         raise ValueError(
-            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}; got a "
-            f"list of {len(kinds)}; correct one of the two keys."
+            f"layer_types must have one entry for each layer, and num_hidden_layers is {layers}; got a list of "
+            f"{len(kinds)}; make the two keys agree."
         )
     return every
 
@@ -89,23 +89,23 @@ def _rope_bases(rope):
     for each in (flat, *entries.values()):
         if isinstance(each, Mapping) and each.get("rope_type", "default") != "default":
             raise ValueError(
-                "rope_parameters must have the rope_type default, because positions are not scaled here; got "
-                f"{brief(each)}; use another model."
+                "rope_parameters must have the rope_type default, because bert_tf does not scale positions; got "
+                f"{brief(each)}."
             )
     # Transformers 5 adds these two to the file of a model without local attention, and ignores them.
     if given is not rope or not flat.items() <= {"rope_type": "default", "rope_theta": None}.items():
         raise ValueError(
-            f"rope_parameters must state rope_theta for each of {' and '.join(_ROPE_BASES)}; got {brief(rope)}; "
+            f"rope_parameters must contain rope_theta for each of {' and '.join(_ROPE_BASES)}; got {brief(rope)}; "
             'write {"full_attention": {"rope_theta": 160000.0}, "sliding_attention": {"rope_theta": 10000.0}}, with '
             "the model's own values."
         )
     for kind, entry in entries.items():
         if not isinstance(entry, Mapping) or entry.get("rope_theta") is None:
-            raise ValueError(f"rope_parameters must state rope_theta for {kind}; got {brief(entry)}; add it.")
+            raise ValueError(f"rope_parameters must contain rope_theta for {kind}; got {brief(entry)}; add it.")
         if others := sorted({*entry} - {"rope_type", "rope_theta"}):
             raise ValueError(
-                f"rope_parameters must have only rope_type and rope_theta for {kind}. Also received: "
-                f"{', '.join(others)}; use another model."
+                f"rope_parameters must have only rope_type and rope_theta for {kind}; also got {', '.join(others)}, "
+                "which bert_tf does not support."
             )
     return {_ROPE_BASES[kind]: entry["rope_theta"] for kind, entry in entries.items()}
 
@@ -136,10 +136,10 @@ def read_gpt2_keys(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         if key := next((key for key in _GPT2_STATED if key not in values), None):
             raise ValueError(
                 f"{key} must be {json.dumps(_GPT2_STATED[key])} for this model_type; got none, which has another "
-                "meaning in the published code; use another model."
+                "meaning in the published code and is not supported."
             )
         if values.get("n_inner") is None:
-            raise ValueError("n_inner must be stated for this model_type; got none; add the width of mlp.fc11.")
+            raise ValueError("n_inner must be set for this model_type; got none; add the width of mlp.fc11.")
     elif "classifier_bias" not in values:  # the class of Transformers 5 has these biases
         values |= {"classifier_bias": True, "decoder_bias": True}
     if (rope := values.pop("rope_parameters", None)) is not None:
@@ -155,8 +155,8 @@ def read_gpt2_keys(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
 def _only_base(rope):
     if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default" or "rope_theta" not in rope:
         raise ValueError(
-            "rope_parameters must have the rope_type default and a rope_theta for this model_type; got "
-            f"{brief(rope)}; use another model."
+            f"rope_parameters must have the rope_type default and a rope_theta for this model_type; got {brief(rope)}, "
+            "which bert_tf does not support."
         )
     return rope["rope_theta"]
 
@@ -165,7 +165,10 @@ def _check_base(values, key):
     """Raises ValueError for an explicit null: without rotary positions there would be a table, which has no name."""
     for name in (key, "global_rope_theta"):
         if name in values and values[name] is None:
-            raise ValueError(f"{name} must be a positive number for this model_type; got null; state the base.")
+            raise ValueError(
+                f"{name} must be a positive number for this model_type; got null; set it to the base of the rotary "
+                "positions."
+            )
 
 
 def _check_head_width(values, defaults):
@@ -174,8 +177,8 @@ def _check_head_width(values, defaults):
     width, heads = (values.get(old, values.get(new, defaults.get(new))) for old, new in names)
     if given is not None and type(width) is int and type(heads) is int and heads and given != width // heads:
         raise ValueError(
-            f"head_dim must be {width // heads}, hidden_size / num_attention_heads, or absent; got "
-            f"{brief(given)}; use another model."
+            f"head_dim must be {width // heads}, hidden_size / num_attention_heads, or absent; got {brief(given)}, "
+            "which bert_tf does not support."
         )
 
 
@@ -222,7 +225,7 @@ def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     values = dict(values)
     if "rope_parameters" in values:
         raise ValueError(
-            "rope_parameters must be absent for this model_type: rope_theta and rope_scaling state how positions are "
+            "rope_parameters must be absent for this model_type: rope_theta and rope_scaling define how positions are "
             f"rotated; got {brief(values['rope_parameters'])}; use the configuration as published."
         )
     _check_base(values, "rope_theta")
@@ -235,14 +238,14 @@ def read_ntk_scaling(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
     if kind != "ntk" or not is_number or factor < 1 or any(value is not None for value in given.values()):
         raise ValueError(
-            "rope_scaling must have the type ntk and a factor of 1 or more, and nothing else, for this model_type; "
-            f"got {brief(scaling)}; use another model."
+            "rope_scaling must have the type ntk and a factor of 1 or more, and nothing else, for this model_type; got "
+            f"{brief(scaling)}, which bert_tf does not support."
         )
     return values | {"rope_ntk_factor": float(factor)}
 
 
 def write_ntk_scaling(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts `rope_ntk_factor` back to `rope_scaling`, and states that queries, keys and values are one weight."""
+    """Converts `rope_ntk_factor` back to `rope_scaling`, and adds that queries, keys and values are one weight."""
     values = dict(values)
     factor = values.pop("rope_ntk_factor", None)
     scaling = {"rope_scaling": {"type": "ntk", "factor": factor}} if factor else {}

@@ -1,6 +1,6 @@
 """What a model family is: its input template, how its configuration files are read and written, KerasHub's classes.
 
-Nothing here depends on a specific family; `family_registry.FAMILIES` is the table of them.
+Nothing in this module depends on a specific family; `family_registry.FAMILIES` is the table of them.
 """
 
 import dataclasses
@@ -57,9 +57,9 @@ class InputTemplate:
         return max_seq_length - self.special(texts)
 
     def needed_length(self, texts: int) -> str:
-        """Returns the requirement of `room_for`, as messages state it."""
+        """Returns the requirement of `room_for`, for messages."""
         return (
-            f"`max_seq_length` must be at least {self.special(texts)}, to hold the special tokens "
+            f"`max_seq_length` must be at least {self.special(texts)}, to fit the special tokens "
             f"{' '.join(self.pieces(texts))}"
         )
 
@@ -143,7 +143,7 @@ class Family:
         masked_lm_act: activation of Transformers' masked-LM head. If None, `hidden_act`.
         sentence_objective: what its pretraining learns from pairs of texts, one of `names.SENTENCE_OBJECTIVES`.
         causal_lm: suffix of Transformers' class name for causal language models. If None, there is none, and its
-            encoder is bidirectional whatever `is_decoder` says.
+            encoder is bidirectional whatever the value of `is_decoder`.
     """
 
     weight_mapping: str
@@ -200,7 +200,7 @@ class Family:
         return {**self.defaults, **ours}
 
     def key_in(self, values: Mapping[str, Any], name: str) -> str:
-        """Returns the key of a configuration file that states our field `name`: the family's, or `name` itself."""
+        """Returns the key of a configuration file for our field `name`: the family's, or `name` itself."""
         return next((theirs for theirs, ours in self.keys.items() if ours == name and theirs in values), name)
 
     def _place_positions(self, ours):
@@ -230,7 +230,7 @@ class Family:
         """Converts our fields to the keys of the family's config.json; `read` converts them back.
 
         Args:
-            values: our fields that differ from BERT's, and those that have a default here.
+            values: our fields that differ from BERT's, and those that have a default in this family.
         """
         theirs = {ours: key for key, ours in self.keys.items()}
         absent = [name for name in _OURS_ALONE if values.get(name) is None]  # Transformers has no null for them
@@ -240,7 +240,7 @@ class Family:
 
     @property
     def stated(self) -> list[str]:
-        """The fields that a configuration states even with BERT's value, because its reader assumes another one."""
+        """The fields that a configuration includes even with BERT's value, because its reader assumes another one."""
         return [*self.defaults, *([] if self.pad_before_positions is None else ["first_position"])]
 
     @property

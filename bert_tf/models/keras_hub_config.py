@@ -69,5 +69,5 @@ def _check_buckets(buckets, most):
         raise ValueError(
             f"A KerasHub preset must have the relative positions of Transformers. With bucket_size={buckets} and "
             f"max_sequence_length={most}, KerasHub rounds the distance {distance} to bucket {theirs[distance]}, and "
-            f"Transformers to {ours[distance]}; use another model."
+            f"Transformers to {ours[distance]}. Such a model is not supported."
         )

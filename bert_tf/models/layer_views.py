@@ -17,9 +17,9 @@ class LayerView:
     """What a layer does with queries, keys and values, besides the bias that it adds to their products.
 
     Attributes:
-        turn: the cosines and sines of `rotation`; None: no rotary positions.
-        blocks: of local attention; None: every query meets every key.
-        rows: of the distances between tokens, from `relative_rows`; None: no relative positions.
+        turn: the cosines and sines of `rotation`; None for no rotary positions.
+        blocks: blocks of local attention; if None, every query meets every key.
+        rows: table rows for the distances between tokens, from `relative_rows`; None for no relative positions.
     """
 
     turn: Any = None
@@ -43,9 +43,9 @@ def layer_views(config: EncoderConfig, input_mask, sentence_ids=None, positions=
     """Returns the bias and the `LayerView` of each layer of a model.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         input_mask, sentence_ids, dtype: as in `attention_bias`.
-        positions: int32 [B, S]; None: 0, 1, 2, ...
+        positions: int32 [B, S]; None for 0, 1, 2, ...
         whole: whether each layer computes the probabilities of all pairs of tokens, [B, A, S, S].
     """
     c, length = config, tf.shape(input_mask)[1]

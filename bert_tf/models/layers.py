@@ -63,7 +63,7 @@ class Linear(ConfiguredLayer):
     """Linear layer, x W + b over the last axis, with BERT's initializer and an optional activation.
 
     keras.layers.Dense is not used because it multiplies tensors of rank 3 as a batch and adds the bias in a form that
-    oneDNN does not fuse; here the product is one matrix product whatever the rank.
+    oneDNN does not fuse; this layer computes one matrix product whatever the rank.
 
     Args:
         units: width of the output.
@@ -157,7 +157,7 @@ class LayerNorm(ConfiguredLayer):
 class Dropout(ConfiguredLayer):
     """Dropout: in training, zeroes a fraction `rate` of the values and scales the others by 1 / (1 - rate).
 
-    keras.layers.Dropout keeps its random state in a variable per layer; here the masks are a function of the
+    keras.layers.Dropout keeps its random state in a variable per layer; the masks of this layer are a function of the
     `seed_scope` and the layer's path, so that no state needs to be saved to reproduce them.
     """
 

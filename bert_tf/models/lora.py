@@ -59,7 +59,7 @@ class Lora:
             return value
         fields = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(value, Mapping) or not {"rank", "alpha"} <= set(value) <= set(fields):
-            raise ValueError(f"lora must hold {fields}; got {value!r}.")
+            raise ValueError(f"lora must contain {fields}; got {value!r}.")
         return cls(**value)
 
     def to_dict(self) -> dict[str, Any]:

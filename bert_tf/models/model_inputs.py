@@ -87,7 +87,7 @@ def check_names(given: Mapping[str, Any], takes: Sequence[str]):
 def _advice(name, takes):
     ours = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(str(name), takes, 1, _ALIKE)), None)
     if ours in takes:
-        return f"`{name}`, which is called `{ours}` here"
+        return f"`{name}`, which is called `{ours}` in bert_tf"
     if name == "position_ids":
         return "`position_ids`, which the model computes itself: mark packed examples with `sentence_ids`"
     return f"`{name}`, which this model does not use: omit it"
@@ -146,6 +146,6 @@ def _check_mask(mask):
     low, high = int(tf.reduce_min(mask)), int(tf.reduce_max(mask))
     if low < 0 or high > 1:
         raise ValueError(
-            f"`input_mask` must be 1 for tokens and 0 for padding; got values from {low} to {high}; is it another "
-            "input, or a mask that is added to attention scores?"
+            f"`input_mask` must be 1 for tokens and 0 for padding; got values from {low} to {high}. Do not pass a mask "
+            "that is added to attention scores, or another input."
         )

@@ -39,7 +39,7 @@ def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
     if wrong or not len(layers):
         raise ValueError(
             f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}: there are {num_layers} layers; "
-            f"got {wrong[0] if wrong else 'none'}; choose others."
+            f"got {wrong[0] if wrong else 'none'}."
         )
 
 

@@ -28,7 +28,8 @@ def position_buckets(length: int, buckets: int | None, most: int) -> np.ndarray:
 def keras_hub_buckets(length: int, buckets: int, most: int) -> np.ndarray:
     """Returns the same, computed as in KerasHub, which multiplies before it divides.
 
-    As there, logarithms are those of TensorFlow, which computes them differently for vectors and for single numbers.
+    As in KerasHub, logarithms are those of TensorFlow, which computes them differently for vectors and for single
+    numbers.
     """
     import tensorflow as tf  # here, because other models' configurations are read without it
 

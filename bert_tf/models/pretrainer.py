@@ -45,7 +45,7 @@ class Pretrainer(NamedInputsModel):
             self.encoder.pooler.trainable = False
 
     def _build_parts(self):
-        """Creates the weights here rather than in `build`, which would prefix Google's names with the model's name."""
+        """Creates the weights; `build` would prefix Google's names with the model's name."""
         self.encoder.build()
         with keras.name_scope("cls"):
             self.masked_lm.build((None, None, self.config.hidden_size))

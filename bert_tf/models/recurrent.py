@@ -44,8 +44,8 @@ class BiLSTM(ConfiguredLayer):
     """Bidirectional LSTM (Hochreiter and Schmidhuber 1997).
 
     Equivalent to keras.layers.Bidirectional with two LSTMs, except that states and gates are always float32 and one
-    variable holds the weights of both directions. The state does not change where the mask is 0, so that the backward
-    direction begins with the last token and the output does not depend on the amount of padding.
+    variable contains the weights of both directions. The state does not change where the mask is 0, so that the
+    backward direction begins with the last token and the output does not depend on the amount of padding.
 
     Args:
         units: units of each direction.

@@ -1,7 +1,7 @@
 """Relative attention bias: a learned number for each head and distance, which is added to the attention scores.
 
 Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer" (T5, arXiv
-1910.10683, section 2.1); here as in MPNet (Song et al. 2020, arXiv 2004.09297), whose tokens see both sides.
+1910.10683, section 2.1); as in MPNet (Song et al. 2020, arXiv 2004.09297), whose tokens see both sides.
 """
 
 import keras
@@ -54,7 +54,7 @@ def bias_by_layer(config: EncoderConfig, table, length) -> list[tf.Tensor]:
     biases of those that remain.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         table: biases, float [buckets, A].
         length: S, int32 scalar.
     """

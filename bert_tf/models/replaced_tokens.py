@@ -56,7 +56,7 @@ class ReplacedTokenPretrainer(NamedInputsModel):
         self.trainable = trainable
 
     def _build_parts(self):
-        """Creates the weights here, as `Pretrainer` does."""
+        """Creates the weights in this method, as `Pretrainer` does."""
         self.encoder.build()
         with keras.name_scope("cls"):
             self.replaced_tokens.build((None, None, self.config.hidden_size))

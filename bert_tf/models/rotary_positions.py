@@ -9,7 +9,7 @@ def rotation(positions, width: int, base: float, ntk_factor: float | None = None
 
     Args:
         positions: int32 [B, S]; B may be 1.
-        width: of a head.
+        width: width of a head.
         base: the i-th pair of numbers is rotated by position / base^(2 i / width).
         ntk_factor: `EncoderConfig.rope_ntk_factor` f: the angle is divided by f^(2 (i + 1) / width).
     """

@@ -128,7 +128,7 @@ class PoolingConfig(PromptConfig):
         include_prompt: whether the tokens of a prompt are pooled too.
         dim: number of leading dimensions to keep, before a division by the length at the end. If None, all.
         steps: the steps after pooling: a `Dense`, or None for a division by the length; `normalize` follows them.
-        similarity: how the model's files say that embeddings are compared; bert_tf compares by "cosine".
+        similarity: how embeddings are compared according to the model's files; bert_tf compares by "cosine".
     """
 
     layers: str = "last"
@@ -153,17 +153,18 @@ def read_recipe(directory: str) -> PoolingConfig | None:
     if is_sparse_encoder(directory):
         raise ValueError(
             f"{directory} is a SparseEncoder, which has sparse embeddings instead of dense ones. Use it with "
-            "`bert_tf.SentenceEncoder`, `bert-tf predict` or `bert-tf export`, or use another model."
+            "`bert_tf.SentenceEncoder`, `bert-tf predict` or `bert-tf export`."
         )
     if model_type_of(directory) == "CrossEncoder":
         check_single_module(path)
         raise ValueError(
-            f"{directory} is a CrossEncoder, which scores pairs of texts and has no embeddings. Use it as a reranker, "
-            "or use another model."
+            f"{directory} is a CrossEncoder, which scores pairs of texts and has no embeddings. Use it as a reranker."
         )
     if kind != "Transformer" or not rest or rest[0][0] != "Pooling":
         there = " ".join([kind, *(name for name, _ in rest)])
-        raise ValueError(f"{path} must begin with a Transformer and a Pooling; got {there}; use another model.")
+        raise ValueError(
+            f"{path} must begin with a Transformer and a Pooling; got {there}, which bert_tf does not support."
+        )
     steps = []
     for kind, module in rest[1:]:
         if kind not in _STEPS:
@@ -179,7 +180,7 @@ def model_type_of(directory: str) -> str | None:
     """Returns the class of a model, as named in its files: "SentenceTransformer", "CrossEncoder", "SparseEncoder".
 
     Returns:
-        The class, or None if they state none, as those of versions before 5 and of other software.
+        The class, or None if they have none, as those of versions before 5 and of other software.
     """
     path = os.path.join(directory, PROMPTS)
     return read_sentence_settings(path).get("model_type") if os.path.exists(path) else None
@@ -235,8 +236,8 @@ def check_single_module(path: str):
     if len(modules := read_modules(path)) > 1:
         raise ValueError(
             "CrossEncoders with several modules are not supported, only those that are a text classifier with one "
-            f"output; got {path}, which lists {', '.join(kind for kind, _ in modules)}; use another model, or "
-            "train one with `bert-tf run_reranker`."
+            f"output; got {path}, which lists {', '.join(kind for kind, _ in modules)}; train a supported one with "
+            "`bert-tf run_reranker`."
         )
 
 
@@ -269,8 +270,7 @@ def folders(path: str) -> list[str]:
                or name in (".", "..") or "\0" in name]  # fmt: skip
     if strange:
         raise ValueError(
-            f"The modules in {path} must each have a `path` next to it; got the path {brief(strange[0])}; "
-            "correct it."
+            f"The modules in {path} must each have a `path` next to it; got the path {brief(strange[0])}."
         )
     return [name for name in names if name]
 
@@ -278,7 +278,7 @@ def folders(path: str) -> list[str]:
 def _unknown(path, kind):
     return ValueError(
         f"The modules in {path} must be Transformer, Pooling, Dense or Normalize of sentence-transformers; got "
-        f"{brief(kind)}; use another model."
+        f"{brief(kind)}, which bert_tf does not support."
     )
 
 
@@ -287,7 +287,9 @@ def _of_transformer(directory):
     values = checked_settings(path, _OF_TRANSFORMER) if path else {}
     task = typed_value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
-        raise ValueError(f"{path} must describe an encoder; got transformer_task={task!r}; use another model.")
+        raise ValueError(
+            f"{path} must describe an encoder; got transformer_task={task!r}, which bert_tf does not support."
+        )
     length = typed_value(path, values, "max_seq_length", int, tokenizer_length(directory))
     return {"max_seq_length": length, "lower": typed_value(path, values, "do_lower_case", bool, False)}
 
@@ -314,8 +316,8 @@ def _of_pooling(directory, folder):
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes or not all(isinstance(m, str) and m in MODES for m in modes):
         raise ValueError(
-            f"{path} must use supported poolings: {', '.join(MODES)}; got pooling_mode={brief(modes)}; use "
-            "another model, or set `pooling`."
+            f"{path} must use supported poolings: {', '.join(MODES)}; got pooling_mode={brief(modes)}; to use one of "
+            "these instead, set `pooling`."
         )
     return {"poolings": tuple(MODES[mode] for mode in modes),
             "include_prompt": typed_value(path, values, "include_prompt", bool, True)}  # fmt: skip
@@ -327,7 +329,7 @@ def _prompts(directory):
     prompts, default = named_prompts(path, values)
     dim = typed_value(path, values, "truncate_dim", int, None)
     if dim is not None and dim < 1:
-        raise ValueError(f"truncate_dim in {path} must be 1 or more; got {dim}; correct it.")
+        raise ValueError(f"truncate_dim in {path} must be 1 or more; got {dim}.")
     similarity = typed_value(path, values, "similarity_fn_name", str, PoolingConfig.similarity)
     return {"prompts": prompts, "default_prompt": default, "dim": dim, "similarity": similarity}
 
@@ -336,7 +338,7 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
     """Returns {name: text} of the prompts in PROMPTS, and the name of the default one or None.
 
     Args:
-        path: of the file.
+        path: path of the file.
         values: its contents.
 
     Raises:
@@ -347,8 +349,8 @@ def named_prompts(path: str, values: Mapping[str, Any]) -> tuple[dict[str, str],
     default = typed_value(path, values, "default_prompt_name", str, None)
     if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
         raise ValueError(
-            f"{path} must have a text for each of its prompts, including {default}, the default; got "
-            f"{brief(prompts)}; correct it."
+            f"{path} must have a string for each of its prompts, including {default}, the default; got "
+            f"{brief(prompts)}."
         )
     return prompts, default
 
@@ -381,8 +383,8 @@ def module_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[Any
     values, known = read_sentence_settings(path), {*keys[0], *keys[1]}
     if unknown := sorted(values.keys() - known):
         raise ValueError(
-            f"{path} must have no other keys than {', '.join(sorted(known))}; got {brief(unknown[0])}; use "
-            "another model, or remove the key to get its outputs without it."
+            f"{path} must have no other keys than {', '.join(sorted(known))}; got {brief(unknown[0])}; remove the key "
+            "to get the model's outputs without it."
         )
     return checked_settings(path, keys)
 
@@ -391,7 +393,7 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
     """Reads a file of settings; rejects those that would give other outputs, and logs unknown ones.
 
     Args:
-        path: of the file.
+        path: path of the file.
         keys: the keys that are read or have no effect, and {key: the supported values}.
 
     Raises:
@@ -402,8 +404,8 @@ def checked_settings(path: str, keys: tuple[Iterable[str], Mapping[str, tuple[An
         if key in values and values[key] not in allowed:
             must = "absent" if allowed[-1] is None else f"absent or {brief(allowed[-1])}, the only supported value"
             raise ValueError(
-                f"{key} in {path} must be {must}; got {brief(values[key])}; use another model, or remove the key "
-                "to get its outputs without it."
+                f"{key} in {path} must be {must}; got {brief(values[key])}; remove the key to get the model's outputs "
+                "without it."
             )
     if unknown := sorted(values.keys() - {*known, *computed}):
         warn_of_unknown_keys(path, tuple(unknown))
@@ -421,7 +423,7 @@ def typed_value(path: str, values: Mapping[str, Any], key: str, kind: type, defa
     if value is None:
         return default
     if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-        raise ValueError(f"{key} in {path} must be of type {kind.__name__}; got {brief(value)}; correct it.")
+        raise ValueError(f"{key} in {path} must be of type {kind.__name__}; got {brief(value)}.")
     return value
 
 

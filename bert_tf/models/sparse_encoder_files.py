@@ -75,7 +75,7 @@ def read_sparse_config(directory: str, kind: str | None = None) -> SpladeConfig 
 
     Args:
         directory: the directory.
-        kind: "query" or "document", which a Router embeds differently. If None, what the Router states as its default.
+        kind: "query" or "document", which a Router embeds differently. If None, the Router's default.
 
     Raises:
         ValueError: a file is damaged, or has unsupported modules or settings; the message names it.
@@ -93,7 +93,7 @@ def read_sparse_config(directory: str, kind: str | None = None) -> SpladeConfig 
     if kinds not in ([_OLD_TRANSFORMER, SPLADE], ["Transformer", SPLADE]):
         raise ValueError(
             f"A SparseEncoder must consist of a Transformer or {_OLD_TRANSFORMER} and {SPLADE}; got {path}, which "
-            f"lists {', '.join(kinds)}; use another model."
+            f"lists {', '.join(kinds)}, which bert_tf does not support."
         )
     (first, folder), (_, pooling) = modules
     return SpladeConfig(
@@ -114,18 +114,18 @@ def _read_route(path, folder, kind):
     if strange or {*routes} != {"query", "document"} or not all(isinstance(each, list) for each in routes.values()):
         raise ValueError(
             f"{path} must have the routes query and document, and no others; got "
-            f"{brief(strange[0] if strange else routes)}; use another model."
+            f"{brief(strange[0] if strange else routes)}, which bert_tf does not support."
         )
     default = typed_value(path, parameters, "default_route", str, "document")
     if default not in routes:
-        raise ValueError(f"default_route in {path} must be query or document; got {brief(default)}; correct it.")
+        raise ValueError(f"default_route in {path} must be query or document; got {brief(default)}.")
     names = routes[kind or default]
     for name in (*names, *routes["document"]):
         is_safe = isinstance(name, str) and os.path.basename(name) == name and name not in (".", "..")
         if not is_safe or not str(types.get(name)).startswith("sentence_transformers."):
             raise ValueError(
                 f"The modules in {path} must be those of sentence-transformers, in directories next to it; got "
-                f"{brief(name)}; use another model."
+                f"{brief(name)}, which bert_tf does not support."
             )
     modules = [(types[name].rpartition(".")[2], os.path.join(folder, name)) for name in names]
     return modules, os.path.join(folder, routes["document"][0]) if routes["document"] else None
@@ -146,7 +146,7 @@ def _read_transformer(directory, kind):
     if task != _TASK:
         raise ValueError(
             f"transformer_task in {path or directory} must be {_TASK!r}, because {SPLADE} reads the logits of a "
-            f"masked-LM head; got {brief(task)}; use another model."
+            f"masked-LM head; got {brief(task)}, which bert_tf does not support."
         )
     length = typed_value(path, values, "max_seq_length", int, tokenizer_length(directory))
     return {"max_seq_length": length, "lower": typed_value(path, values, "do_lower_case", bool, False)}
@@ -158,7 +158,8 @@ def _read_pooling(path):
         found.append(values.get(key, known[0]))
         if found[-1] not in known:
             raise ValueError(
-                f"{key} in {path} must be one of {', '.join(known)}; got {brief(found[-1])}; use another model."
+                f"{key} in {path} must be one of {', '.join(known)}; got {brief(found[-1])}, which bert_tf does not "
+                "support."
             )
     return found
 

@@ -33,7 +33,7 @@ class Batches:
     Args:
         dataset: yields {name: tensor [B, ...]}.
         find_fault: returns a ValueError that describes a fault of the files, or None.
-        paths: of the files.
+        paths: paths of the files.
 
     Attributes:
         dataset: the dataset itself; if iterated directly, it raises TensorFlow's errors.
@@ -94,10 +94,10 @@ class Records:
     """Pretraining record files, created by create_pretraining_data.
 
     Attributes:
-        paths: of the record files.
+        paths: paths of the record files.
         lengths: {feature: its length} shared by all files.
         vocab_size, type_vocab_size: exclusive limits of ids and segments, or None for no limits; see `for_model`.
-        metadata: {path: how the file was created, or None if it does not state this}.
+        metadata: {path: how the file was created, or None if it does not contain this}.
     """
 
     paths: list[str]
@@ -137,8 +137,7 @@ class Records:
             more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
                 f"No records with sequences of {max_seq_length} tokens: in {', '.join(patterns[:3])}{more}, all have "
-                f"{held}. Create some with create_pretraining_data and "
-                f"`max_seq_length={max_seq_length}`."
+                f"{held}. Create some with create_pretraining_data and `max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
 
@@ -184,7 +183,7 @@ class Records:
 
     @property
     def sentence_objective(self) -> str | None:
-        """The sentence objective: "nsp", "sop", "none" if there are no labels, or None if not stated."""
+        """The sentence objective: "nsp", "sop", "none" if there are no labels, or None if unknown."""
         said = (metadata.sentence_objective for metadata in self.metadata.values() if metadata)
         return next(said, None) if self.has_sentences else "none"
 
@@ -202,7 +201,7 @@ class Records:
 
         Args:
             batch_size: rows per batch.
-            seed: of the shuffling.
+            seed: random seed of the shuffling.
             start: number of batches to skip.
             masks: for records without masks, a function created by `dynamic_masking.masker` from (the batch's number in
                 the run, from 0, and the batch) to the batch with masks. If None, no masks are added.
@@ -288,6 +287,6 @@ def _check_kind(path, held):
     others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
     if "input_ids" not in held or others:
         raise ValueError(
-            f"{path} does not hold pretraining records, but records with {', '.join(held)}. Create some with "
-            "python -m bert_tf create_pretraining_data."
+            f"{path} does not contain pretraining records, but records with {', '.join(held)}. Create some with python "
+            "-m bert_tf create_pretraining_data."
         )

@@ -106,6 +106,7 @@ def _look_for_phrases(records, vocabulary, phrase_file):
     )
     if not counts["found"]:
         logging.warning(
-            "No phrase of %s occurs in the first %d sequences of %s. Are the list and the text in the same language?",
+            "No phrase of %s occurs in the first %d sequences of %s. Make sure that the list and the text are in the "
+            "same language.",
             *(phrase_file, len(rows), records.paths[0]),
         )

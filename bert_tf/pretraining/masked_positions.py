@@ -25,10 +25,11 @@ def choose_positions(input_ids, masking, vocabulary, rng, counts=None, continues
     A word is a token and those after it that continue it, such as "##" tokens (`MaskingVocabulary.continues`), but it
     never extends past a special token. Special tokens, including [UNK], are not selected.
 
-    Spans differ from those of SpanBERT, which are drawn one by one at any position and may overlap: here, the row is
-    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are selected. Two of them
-    may be adjacent; none contains a special token. A span that does not fit is truncated to the words that do (so the
-    first word of a text is selected slightly more often than others), and single words fill the rest of the budget.
+    Spans differ from those of SpanBERT, which are drawn one by one at any position and may overlap: this function
+    divides the row into spans, whose lengths in words have SpanBERT's distribution, and some of these are selected. Two
+    of them may be adjacent; none contains a special token. A span that does not fit is truncated to the words that do
+    (so the first word of a text is selected slightly more often than others), and single words fill the rest of the
+    budget.
 
     N-grams are spans of one to three words, with a probability proportional to 1/n (ALBERT, arXiv 1909.11942,
     section 4.1).

@@ -40,12 +40,12 @@ class Masking:
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more; got {self.max_predictions}.")
         if not 0 <= self.prob <= 1:
-            raise ValueError(f"The share of masked tokens, prob, must be from 0 to 1; got {self.prob}.")
+            raise ValueError(f"The fraction of masked tokens, prob, must be from 0 to 1; got {self.prob}.")
         shares = self.mask_token_prob, self.random_token_prob
         if min(shares) < 0 or sum(shares) > 1 + _ROUNDING:
             raise ValueError(
-                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1; "
-                f"got {shares[0]} and {shares[1]}; the remainder is the share of tokens that stay visible."
+                "`mask_token_prob` and `random_token_prob` must not be negative, and their sum must be at most 1; got "
+                f"{shares[0]} and {shares[1]}; the remainder is the fraction of tokens that stay visible."
             )
 
 
@@ -85,7 +85,8 @@ def mask(
     if vocabulary.mask_id is None:
         raise ValueError(
             "Masking requires a vocabulary with a mask token such as [MASK], but it is missing from the "
-            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file, or use another model's."
+            f"{len(vocabulary.special)} tokens. Add a line [MASK] to the vocabulary file, or use the vocabulary of a "
+            "model with a mask token."
         )
     if masking.kind == "phrase":
         check_phrases(masking.kind, vocabulary.phrases)
@@ -109,10 +110,11 @@ def check_phrases(masking: str, phrases):
         phrases: the phrases, or None.
     """
     if (masking == "phrase") != (phrases is not None):
-        received, remedy = ("no list", "add a") if phrases is None else ("a list", "remove the")
+        received, remedy = "a list", "remove the `phrase_file`, or set `masking=phrase`"
+        if phrases is None:
+            received, remedy = "no list", "add a `phrase_file`, or choose a `masking` that needs no phrases"
         raise ValueError(
-            "`phrase_file` and `masking=phrase` require each other; "
-            f"got {received} and `masking={masking}`; {remedy} `phrase_file`, or choose another masking."
+            f"`phrase_file` and `masking=phrase` require each other; got {received} and `masking={masking}`; {remedy}."
         )
 
 

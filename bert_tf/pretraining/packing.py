@@ -84,7 +84,7 @@ def _place(into, features, counts, width):
 
 def _check(predictions, max_predictions, max_sentences):
     if max_sentences < 1:
-        raise ValueError(f"A packed sequence must hold at least 1 example; got max_sentences {max_sentences}.")
+        raise ValueError(f"A packed sequence must contain at least 1 example; got max_sentences {max_sentences}.")
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
             f"A packed sequence must have room for all predictions of an example; got {predictions.max()} and "

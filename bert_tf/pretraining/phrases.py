@@ -33,7 +33,7 @@ def read_phrases(path: str | os.PathLike) -> list[str]:
             phrases[phrase] = None
     if not phrases:
         raise ValueError(
-            f"The `phrase_file` {path} contains no phrases. Write one per line, or choose another masking."
+            f"The `phrase_file` {path} contains no phrases. Write one per line, or choose a `masking` without phrases."
         )
     return list(phrases)
 

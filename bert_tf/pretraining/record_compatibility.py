@@ -15,8 +15,8 @@ _CASE = ("do_lower_case", "strip_accents")
 def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
     """Raises ValueError for records of another tokenizer, letter case or sentence objective.
 
-    Files that do not state how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning states
-    what remains unchecked.
+    Files that do not describe how they were created are checked by their ids of [CLS], [SEP] and [MASK]; a warning
+    lists what remains unchecked.
 
     Args:
         several: all records of a run, including those for evaluation.
@@ -39,7 +39,7 @@ def check_compatibility(several: list[Records], tokenizer: BaseTokenizer, senten
         _check_special_ids(path, whose[path].sample(path, _ROWS), tokenizer)
     if unknown:
         logging.warning(
-            "%d of %d record files, such as %s, do not state how they were made, because they come from another "
+            "%d of %d record files, such as %s, do not describe how they were made, because they come from another "
             "program or an earlier version. Only their [CLS], [SEP] and [MASK] were checked against the model; their "
             "other tokens, their letter case and their sentence objective are unknown.",
             *(len(unknown), len(described), unknown[0]),
@@ -121,7 +121,7 @@ def _check_same(known, name, option):
             here, there = (str(value)[:16] for value in (here, there))
             raise ValueError(
                 f"The records of one run, including `eval_file`, must be made with the same `{option}`. "
-                f"{path} was made with {here}, but {first} with {there}; remove one, or make them alike."
+                f"{path} was made with {here}, but {first} with {there}; remove one, or create it again."
             )
 
 

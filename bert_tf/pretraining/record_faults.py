@@ -42,7 +42,7 @@ def check_ranges(batch: dict, limits: dict[str, int]):
 def check_stamps(said: tf.Tensor, stamps: list[bytes]):
     """In tf.data: raises tf.errors.InvalidArgumentError if a record has a different stamp of how it was created.
 
-    This happens if a file was concatenated from several: a file states how it was created in its first record only.
+    This happens if a file was concatenated from several: a file describes how it was created in its first record only.
 
     Args:
         said: string [B], the stamp of each record; empty if it has none.
@@ -58,7 +58,7 @@ def find_wrong_record(paths: list[str], parse, limits: dict[str, int]) -> ValueE
     Reads everything up to that record: about ten seconds per million records.
 
     Args:
-        paths: of the record files.
+        paths: paths of the record files.
         parse: maps serialized records (string [B]) to {name: tensor [B, ...]}, as created by `tfrecords.build_parser`
             with `stamps`.
         limits: as in `check_ranges`.
@@ -112,7 +112,7 @@ def _check_stamps_of(path, number, said):
 def _difference(path, stamp, first):
     """Describes the options that differ."""
     if not first:
-        return "one that states how it was made, but the first does not"
+        return "one that describes how it was made, but the first does not"
     here, there = (dataclasses.asdict(RecordMetadata.of_stamp(path, data)) for data in (stamp, first))
     names = [name for name in here if here[name] != there[name]]
     if not names:  # a later version has more fields
@@ -141,6 +141,6 @@ def _in_words(path, number, error):
             "lengths. Create the file again, from files that were made with the same flags."
         )
     return (
-        f"{path} is not a complete record file: it cannot be read from record {number} on, because it is truncated or "
-        "damaged there. Copy or create it again, or omit it."
+        f"{path} is not a complete record file: it cannot be read from record {number} on, where it is truncated or "
+        "damaged. Copy or create it again, or omit it."
     )

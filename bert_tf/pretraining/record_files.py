@@ -58,7 +58,7 @@ def _matches(pattern, without):
 
 
 def check_whole(paths: list[str]):
-    """Raises ValueError if the description next to a file states another size.
+    """Raises ValueError if the description next to a file contains another size.
 
     A file truncated between two records cannot otherwise be distinguished from a complete one.
     """
@@ -79,12 +79,12 @@ def number_of_rows(path: str | os.PathLike) -> int:
     """Returns the total number of rows of an output's record files, of which `path` is one.
 
     Raises:
-        ValueError: the description next to them does not state it.
+        ValueError: the description next to them does not contain it.
     """
     source = set_name(os.fspath(path)) + DESCRIPTION
     rows = read_object(source, _KIND, _REMEDY).get("rows")
     if not isinstance(rows, int):
-        raise ValueError(f'{source} must state the number of sequences in "rows"; got {brief(rows)}; {_REMEDY}.')
+        raise ValueError(f'{source} must contain the number of sequences in "rows"; got {brief(rows)}; {_REMEDY}.')
     return rows
 
 
@@ -119,6 +119,6 @@ def _descriptions(folder: str) -> dict[str, dict[str, int]]:
 def _sizes(path, files):
     if not isinstance(files, dict) or not all(isinstance(size, int) for size in files.values()):
         raise ValueError(
-            f'{path} must state the size of each file in bytes in "files"; got {brief(files)}; {_REMEDY}.'
+            f'{path} must contain the size of each file in bytes in "files"; got {brief(files)}; {_REMEDY}.'
         )
     return files

@@ -58,8 +58,8 @@ class RecordMetadata:
             values = None
         if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
             raise ValueError(
-                f"{os.fspath(path)} must state how it was made in {record_features.MADE_WITH}, a feature of its first "
-                f"record; got {brief(data[:200])}; create the records again."
+                f"{os.fspath(path)} must describe how it was made in {record_features.MADE_WITH}, a feature of its "
+                f"first record; got {brief(data[:200])}; create the records again."
             )
         return cls(**{name: values[name] for name in _TYPES})
 

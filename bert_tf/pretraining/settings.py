@@ -57,12 +57,12 @@ class MaskingSettings:
     )
     mask_token_prob: float = option(
         0.8,
-        "Share of the masked tokens that is replaced with [MASK].",
+        "Fraction of the masked tokens to replace with [MASK].",
         low=0, high=1, decides_result="mask_token_prob",
     )
     random_token_prob: float = option(
         0.1,
-        "Share of the masked tokens that is replaced with a random token; the rest stays unchanged.",
+        "Fraction of the masked tokens to replace with a random token; the rest stays unchanged.",
         low=0, high=1, decides_result="random_token_prob",
     )
 

@@ -37,7 +37,7 @@ def start_weights(
     if positions != "random":
         if not model.config.has_position_table:
             raise ValueError(
-                f"`start_positions={positions}` requires a position table, but this model has none "
+                f"`start_positions={positions}` requires a position table, which this model does not have "
                 "(global_rope_theta, or position_biased_input false). Remove `start_positions`."
             )
         makers.append(lambda: {_POSITIONS: make_sinusoids(model.config)})

@@ -26,7 +26,7 @@ def adapt_callbacks(
     Args:
         callbacks: functions of (step, {name: number} of the step, such as its loss), and Keras callbacks.
         trainer: that will call them.
-        num_epochs: of its run.
+        num_epochs: number of epochs of its run.
     """
     of_keras = [each for each in callbacks if isinstance(each, keras.callbacks.Callback)]
     functions = [_FunctionCallback(each) for each in callbacks if not isinstance(each, keras.callbacks.Callback)]
@@ -53,8 +53,8 @@ class KerasCallbacks:
 
     Args:
         callbacks: the Keras callbacks.
-        trainer: of the run.
-        num_epochs: of the run; the last may be a part.
+        trainer: trainer of the run.
+        num_epochs: number of epochs of the run; the last may be a part.
     """
 
     def __init__(self, callbacks: Sequence[keras.callbacks.Callback], trainer: Trainer, num_epochs: float):

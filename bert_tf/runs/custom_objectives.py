@@ -20,7 +20,7 @@ def with_objectives(task: FineTuningTask, loss: Loss | None, metrics: Mapping[st
     Args:
         task: the task.
         loss: function of (targets, outputs) that returns the loss of each example, float32 [B]; it replaces the task's
-            loss in training and in evaluation. None: the task's own.
+            loss in training and in evaluation. If None, the task's own.
         metrics: {name: function of (targets, outputs) that returns a number}, called with NumPy arrays of all examples.
             A name ends in `_score` if higher is better, in `_error` or `_loss` if lower is.
 

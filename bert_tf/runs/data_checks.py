@@ -18,7 +18,7 @@ class DataChecks:
 
     Args:
         samples: split -> what is checked of its examples, as `lint_samples` returns it.
-        settings: of the run.
+        settings: settings of the run.
 
     Attributes:
         samples: likewise.
@@ -44,7 +44,7 @@ class DataChecks:
         self._add(check_unknown_tokens(self.samples, counts))
 
     def refuse(self):
-        """Raises ValueError where there are warnings and `strict_data` does not let them pass."""
+        """Raises ValueError if there are warnings and `strict_data` is set."""
         if self._settings.strict_data:
             refuse_warnings(self.findings)
 

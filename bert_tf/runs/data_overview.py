@@ -83,10 +83,10 @@ def look_at_files(kind: type[FineTuningTask], settings: FineTuningSettings) -> O
 
     Args:
         kind: the task.
-        settings: of its fine-tuning, with the files.
+        settings: settings of its fine-tuning, with the files.
 
     Raises:
-        ValueError: a file cannot be read as the settings say.
+        ValueError: a file cannot be read with the settings.
     """
     options = dataclasses.replace(options_of(type(kind.options), settings), skip_bad_rows=True)
     wanted = {"train": settings.do_train, "dev": settings.do_eval, "test": settings.do_predict}

@@ -36,7 +36,7 @@ def keep_compiled_programs(settings: "FineTuningSettings | PretrainingSettings")
 
 
 def prepare_devices(settings: TrainingSettings):
-    """Sets what holds for the whole process. To be called before TensorFlow is used for anything else.
+    """Applies the settings of the whole process. Call it before TensorFlow is used for anything else.
 
     Returns:
         the tf.distribute strategy.
@@ -68,7 +68,7 @@ def compiles(settings: TrainingSettings, examples: float) -> bool:
     Call it after `prepare_devices`.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         examples: how many the run trains on, over all epochs, or, without training, evaluates and predicts.
     """
     from bert_tf.training import devices

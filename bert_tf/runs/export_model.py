@@ -22,7 +22,7 @@ def export_model(model: str | os.PathLike, export_dir: str | os.PathLike, **sett
     Args:
         model: directory of a trained model: the `output_dir` of fine-tuning, a Hugging Face directory with a task head,
             or a sentence-transformers directory; or a name on the Hugging Face Hub.
-        export_dir: model directory as a server expects it; the export becomes its next version.
+        export_dir: model base directory, as for TensorFlow Serving; the export becomes its next version.
         settings: `export_dtype`, `export_for`, `export_threads`, `calibration_file` and `export_explanations`, as in
             docs/reference/cli/export.md.
 

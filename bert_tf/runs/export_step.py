@@ -31,8 +31,8 @@ def check_export(settings: FineTuningSettings, form: ExportOptions, trained: Tra
     """Raises ValueError if the model could not be exported after the run; call this before training.
 
     Args:
-        settings: of the run.
-        form: of the export.
+        settings: settings of the run.
+        form: form of the export.
         trained: the task as it will be exported.
     """
     if settings.do_export:
@@ -57,9 +57,9 @@ def choose_calibration(
     """Returns the examples that set the ranges of int8, as `export_trained` takes them; None if there are none.
 
     Args:
-        settings: of the run.
-        form: of the export.
-        batching: of the run.
+        settings: settings of the run.
+        form: form of the export.
+        batching: batching of the run.
         rows: {split: tokenized examples}; without a `calibration_file`, some of "train" are taken.
     """
     if not form.takes_ranges:
@@ -74,8 +74,8 @@ def check_export_scores(before: Mapping[str, float], after: Mapping[str, float],
 
     Args:
         before, after: {metric: score} on the same examples, `after` in `dtype`.
-        tolerance: relative drop that is allowed; None: any.
-        dtype: of the export.
+        tolerance: relative drop that is allowed; None for any.
+        dtype: data type of the export.
 
     Raises:
         ValueError: a metric drops by more.

@@ -44,7 +44,7 @@ class FineTuning:
         data: what the task read.
         rows: {split: tokenized examples}.
         trained: the task as it is kept with the model.
-        trainer: of the task.
+        trainer: trainer of the task.
         strategy: in whose scope it runs.
         use_xla: the model is compiled.
         scores: {metric: score} of `eval_file`, once it is scored.
@@ -166,7 +166,7 @@ class FineTuning:
         by_chief(files.note, evaluated)
 
     def _scored_files(self, kind):
-        """Returns the names of what is written of a kind of splits; None: there are none."""
+        """Returns the names of what is written of a kind of splits; None if there are none."""
         paths = [path for split in self._splits(kind) for path in find_files(self.data.examples[split].path)]
         return scored_files(self.settings.output_dir, paths, self.trainer.global_step) if paths else None
 

@@ -26,7 +26,7 @@ def fine_tune_in_memory(kind: type[FineTuningTask], settings: FineTuningSettings
 
     Args:
         kind: the task.
-        settings: of its fine-tuning, an instance of `task_settings`; `do_train` is set, and no other action.
+        settings: settings of its fine-tuning, an instance of `task_settings`; `do_train` is set, and no other action.
         data: examples to train on and, for `metric_for_best_model`, to validate.
 
     Raises:

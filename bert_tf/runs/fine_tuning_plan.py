@@ -49,9 +49,9 @@ def plan_run(
     Call it in the scope of the strategy.
 
     Args:
-        task: of the run.
+        task: task of the run.
         model: files of the model.
-        settings: of the run.
+        settings: settings of the run.
         label_rows: the rows of the initial checkpoint's head that the run keeps.
         train: the examples to train on, tokenized, or None.
         use_xla: compile the step.
@@ -70,7 +70,7 @@ def plan_training(settings: FineTuningSettings, num_layers: int, train, identity
     """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         num_layers: the encoder's blocks.
         train: the examples to train on, tokenized, or None.
         identity: the task's part of what decides the result.
@@ -101,7 +101,7 @@ def with_learning_rate(task, config, rows, settings, use_xla):
 
 
 def describe_training_cost(task, config: RunConfig, train, settings: FineTuningSettings, use_xla: bool) -> str:
-    """Returns the memory and time that the training would take, or that there is none."""
+    """Returns the memory and time that the training would take, or states that nothing is trained."""
     if train is None:
         return "Nothing would be trained."
     if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any

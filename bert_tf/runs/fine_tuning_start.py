@@ -22,10 +22,10 @@ class StartPoint(NamedTuple):
     """What a run of fine-tuning starts from.
 
     Attributes:
-        settings: of the run, with the options of a trained model where the user gave none.
-        options: of the task, as the settings say.
+        settings: settings of the run, with the options of a trained model where the user gave none.
+        options: options of the task, from the settings.
         model: files of the model, with the adapters that are to be trained.
-        earlier: the task that an earlier run left with the model; None: there is none.
+        earlier: the task that an earlier run left with the model; if None, there is none.
         trained: the same, or None if this run trains the model.
     """
 
@@ -57,8 +57,8 @@ def with_trained_options(
 
     Args:
         kind: the task.
-        settings: of the run.
-        trained: the model, as its task.json describes it; None: it has none, or is trained now.
+        settings: settings of the run.
+        trained: the model, as its task.json describes it; if None, it has none, or is trained now.
         model: its files.
     """
     options = options_of(type(kind.options), settings)
@@ -102,7 +102,7 @@ def warn_of_few_steps(label_rows, steps: int):
 
     Args:
         label_rows: the result of `find_label_rows`.
-        steps: of the run.
+        steps: steps of the run.
     """
     new = label_rows.to_dict()["new"] if label_rows and any(row is not None for row in label_rows.rows) else []
     if new and steps < _FEW_STEPS:

@@ -64,11 +64,11 @@ def finetune(
         task: "classification", "regression", "multi_label", "tagging", "question_answering", "multiple_choice",
             "embedding", "reranking", the name of a task that another package provides, or its class.
         train: examples to train on: a path, several paths, a pandas or Polars DataFrame, a pyarrow Table, a Hugging
-            Face Dataset, a list of dictionaries, or a dictionary of columns. None: nothing is trained.
+            Face Dataset, a list of dictionaries, or a dictionary of columns. If None, nothing is trained.
         eval: examples to evaluate on, likewise; `metric_for_best_model` and `early_stopping` select by them.
         test: examples to evaluate the final model on, by which nothing is selected.
         predict: examples to write predictions for.
-        output_dir: directory of the run; an interrupted run resumes from it. None: a temporary directory, which is
+        output_dir: directory of the run; an interrupted run resumes from it. If None, a temporary directory, which is
             deleted together with the returned object.
         callbacks: functions of (step, logs), which are called after every step, and Keras callbacks.
         loss: function of (targets, outputs) that returns the loss of each example, float32 [B], in place of the task's
@@ -124,21 +124,20 @@ def evaluate(
     Args:
         model: directory of a trained model, or a run of `finetune`.
         data: the examples, as `eval` of `finetune`.
-        task: as in `finetune`; None: as the files of the model say.
-        output_dir: directory for eval_results.txt and the report. None: neither is kept.
+        task: as in `finetune`; if None, as in the files of the model.
+        output_dir: directory for eval_results.txt and the report. If None, neither is kept.
         metrics: further metrics, as in `finetune`.
         verbose: log the progress.
         settings: as in `finetune`.
 
     Raises:
-        TypeError, ValueError: as in `finetune`; or the files of the model do not say what it predicts.
+        TypeError, ValueError: as in `finetune`; or the files of the model do not define its task.
     """
     path = model.output_dir if isinstance(model, Run) else resolve_model(model, "model")
     task = task or type(task_of(path, load_description([path])).task)
     if isinstance(task, type) and not issubclass(task, FineTuningTask):
         raise ValueError(
-            f"`model` must be a model that `finetune` can train. {path} is for {task.name}, which has no evaluation; "
-            "use another model."
+            f"`model` must be a model that `finetune` can train. {path} is for {task.name}, which has no evaluation."
         )
     with tempfile.TemporaryDirectory(prefix="bert_tf_run_") as folder:
         run = finetune(

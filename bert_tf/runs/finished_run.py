@@ -19,7 +19,7 @@ class Report:
     """The report of a run, an HTML page. In a notebook, it is shown as the value of a cell.
 
     Attributes:
-        path: of the page.
+        path: path of the page.
     """
 
     def __init__(self, path: str) -> None:
@@ -80,7 +80,7 @@ class Run:
         """Returns the `eval` examples whose prediction is not the label, the most confident first.
 
         Each is a dictionary of the columns of eval_predictions.tsv: `id`, label, prediction, probability, texts.
-        Numbers always differ somewhat, so a regression has all its examples, those that differ most first.
+        For a regression, all examples are returned, those with the largest difference first.
 
         Raises:
             ValueError: nothing was evaluated, or the task has no such table.

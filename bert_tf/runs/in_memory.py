@@ -127,7 +127,7 @@ def _named(value, names):
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as JSON can hold it: of NumPy, pandas or Python; what is missing is None."""
+    """Returns a value as JSON can represent it: of NumPy, pandas or Python; what is missing is None."""
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         value = value.tolist()
     if isinstance(value, str | bool | int | None):

@@ -17,7 +17,7 @@ def read_keywords(
 
     Args:
         function: its name, for messages.
-        flags: of the settings.
+        flags: flags of the settings.
         given: {name: value}.
         others: names of further arguments of the function, for suggestions.
 

@@ -68,8 +68,8 @@ def pretrain(
         bert_tf.pretrain("records/", output_dir="model", init_checkpoint="bert-base-uncased", num_train_steps=1000)
 
     Args:
-        input_file: records made with `bert-tf create_pretraining_data`: files, directories or patterns. None: nothing
-            is trained.
+        input_file: records made with `bert-tf create_pretraining_data`: files, directories or patterns. If None,
+            nothing is trained.
         output_dir: directory of the run; an interrupted run resumes from it.
         eval_file: held-out records, evaluated at each checkpoint and at the end.
         verbose: log the progress.
@@ -102,7 +102,7 @@ def run_pretraining(settings: PretrainingSettings, show: Callable[[str], None] =
     """Trains and evaluates on records, as the settings ask: do_train, do_eval.
 
     Args:
-        settings: of pretraining.
+        settings: settings of pretraining.
         show: prints what `dry_run` finds out.
 
     Returns:

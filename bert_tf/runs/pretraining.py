@@ -41,12 +41,12 @@ class Pretraining:
     """Records, model and objective of a pretraining run.
 
     Attributes:
-        settings: of the run, complete.
+        settings: settings of the run, complete.
         objective: what is learned.
         plan: which records are read when.
         held_out: records to score on.
         model: what it starts from.
-        teacher: of an objective that has one, else None; see `load_teacher`.
+        teacher: teacher of an objective that has one, else None; see `load_teacher`.
     """
 
     settings: PretrainingSettings
@@ -61,7 +61,7 @@ class Pretraining:
         """Finds records and model.
 
         Raises:
-            ValueError: they are not there, or do not fit each other or the objective.
+            ValueError: they are missing, or do not fit each other or the objective.
         """
         check_tracking(settings.tracking)
         objective, plan = make_objective(settings), plan_records(settings)
@@ -158,7 +158,7 @@ class Pretraining:
         save_description(settings.output_dir, model.config, model.tokenizer)
 
     def save_generator(self):
-        """Writes the generator that was trained with the model, if one was, as a model of its own."""
+        """Writes the generator that was trained with the model, if one was, as a separate model."""
         directory = self.settings.output_dir
         if config := self.objective.generator_config(self.model.config):
             written = self.objective.written_config(config)

@@ -12,7 +12,7 @@ def largest_step(pretraining, config: EncoderConfig, parameters: int) -> StepSha
 
     Args:
         pretraining: a `Pretraining`, with its teacher if it has one.
-        config: of the encoder that is built.
+        config: configuration of the encoder that is built.
         parameters: how many numbers the built model has.
     """
     settings, objective, plan = pretraining.settings, pretraining.objective, pretraining.plan

@@ -67,7 +67,7 @@ def choose_masks(settings, objective, tokenizer, several, shortest):
     """Returns what `masks_for` gives; None if the objective masks nothing, or if all records are masked already.
 
     Raises:
-        ValueError: a flag says how to mask records that are masked already.
+        ValueError: a flag sets how to mask records that are masked already.
     """
     given = sorted(set(_MASK_FLAGS) & settings.given)
     if not objective.draws_masks:
@@ -94,7 +94,7 @@ def plan_records(settings: PretrainingSettings) -> Phases:
     """Returns what a run reads; without --phases, one kind of rows all along.
 
     Raises:
-        ValueError: the record files are not there, or not as the flags say.
+        ValueError: the record files are missing, or do not match the flags.
     """
     if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
         raise ValueError(
@@ -118,7 +118,7 @@ def plan_records(settings: PretrainingSettings) -> Phases:
 
 
 def complete(settings: PretrainingSettings) -> PretrainingSettings:
-    """Returns the settings with what the recipe, the objective and a trained run say where the user did not.
+    """Returns the settings, completed from the recipe, the objective and a trained run where the user gave no value.
 
     Raises:
         ValueError: a setting was given that means something with another objective alone.

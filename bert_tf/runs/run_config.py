@@ -23,8 +23,8 @@ def make_run_config(
     """Returns the `RunConfig` that the settings of all runs describe.
 
     Args:
-        settings: of the run.
-        steps: of the run.
+        settings: settings of the run.
+        steps: steps of the run.
         warmup: steps in which the learning rate rises.
         use_xla: compile the step.
         identity: what decides the result, apart from these and the settings that are declared to, as JSON values; a

@@ -40,7 +40,7 @@ def run_task(
 
     Args:
         kind: the task.
-        settings: of its fine-tuning, an instance of `task_settings`.
+        settings: settings of its fine-tuning, an instance of `task_settings`.
         show: prints what `dry_run` finds out.
         callbacks: as in `adapt_callbacks`.
         adapt: returns the task to train and evaluate in place of the one that the settings describe, such as one with

@@ -21,8 +21,8 @@ def weigh_examples(
 
     Args:
         task: to be trained.
-        encoded: the training examples; None: there are none.
-        weights: relative weight of each example, float [n]; None: all weigh the same, and nothing is added.
+        encoded: the training examples; if None, there are none.
+        weights: relative weight of each example, float [n]; if None, all weigh the same, and nothing is added.
         batching, batch_size: of the training.
     """
     if weights is None:

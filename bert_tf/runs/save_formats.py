@@ -7,10 +7,10 @@ from bert_tf.training.settings import CheckpointSettings
 
 
 def check_formats(settings: CheckpointSettings, model, built, task=None):
-    """Checks, before training, that each format in `save_format` can hold the result.
+    """Checks, before training, that each format in `save_format` can represent the result.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         model: the `loading.ModelDescription` of what is trained.
         built: the Keras model.
         task: a `FineTuningTask`, or None.
@@ -28,7 +28,7 @@ def save_formats(settings: FineTuningSettings | PretrainingSettings, strategy):
     """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder named after it.
 
     Raises:
-        ValueError: a form cannot hold the model; what was trained is as it was.
+        ValueError: a form cannot represent the model; what was trained is as it was.
     """
     from bert_tf.export.conversion.convert import convert_model
     from bert_tf.training.workers import is_chief

@@ -50,12 +50,12 @@ def show_scored(
 
     Args:
         task: that was scored.
-        outcomes: of the files.
+        outcomes: outcomes of the files.
         judged: the result of `error_reports`.
         scores: {"eval_accuracy": ...} over all of them.
-        trainer: of the task.
-        settings: of the run.
-        suffix: added to the names if eval_results.txt holds another file's scores: `run_record.ScoredFiles.suffix`.
+        trainer: trainer of the task.
+        settings: settings of the run.
+        suffix: added to the names if eval_results.txt contains another file's scores: `run_record.ScoredFiles.suffix`.
 
     Raises:
         OSError: a table cannot be written.
@@ -80,7 +80,7 @@ def _more(task, outcomes, salt):
 
 
 def show_answers(task: FineTuningTask, outcome: SplitPredictions, scores: Mapping[str, float], trainer: Trainer):
-    """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
+    """Shows on the run's page what `do_predict` gave for a file that contains the right answers; arguments likewise."""
     judged = error_reports(task, [outcome])
     step = trainer.global_step
     name, history = f"predict{outcome.suffix}", trainer.history

@@ -85,8 +85,8 @@ class FineTuningSettings(
     do_export: bool = option(False, "Export the trained model for TensorFlow Serving.", essential=True)
     export_dir: str | None = option(
         None,
-        "Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: export in "
-        "--output_dir, or litert, onnx or openvino there with that value of --export_for.",
+        "Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: the "
+        "subdirectory export of --output_dir, or litert, onnx or openvino with that value of --export_for.",
         group="Export", essential=True,
     )
     int8_tolerance: float = option(
@@ -122,7 +122,7 @@ def fine_tuning_settings(options: type[RunOptions], *others: type[RunOptions]) -
     """Returns the settings class of fine-tuning a task.
 
     Args:
-        options: of the task.
+        options: options of the task.
         others: further options that it follows.
     """
     bases = (FineTuningSettings, *(each for each in others if not issubclass(options, each)), options)
@@ -184,7 +184,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     phases: str | None = option(
         None,
-        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of "
+        "Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a percentage of "
         "--num_train_steps, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the "
         "files of --input_file whose sequences have its length.",
         essential=True, decides_result="phases",
@@ -246,7 +246,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     generator_size: float = option(
         0.25,
-        "Width, heads and feed-forward width of the generator, as a share of the model's.",
+        "Width, heads and feed-forward width of the generator, as a fraction of the model's.",
         group="Pretraining objective and masking", requires=("objective=electra",), decides_result="generator",
     )
     dropout_prob: float | None = option(

@@ -1,4 +1,4 @@
-"""Which model a run starts from: the one that its output directory holds, or another."""
+"""Which model a run starts from: the one that its output directory contains, or another."""
 
 import os
 
@@ -35,7 +35,7 @@ def with_vocabulary_of(settings: PretrainingSettings, several: list) -> Pretrain
     """Returns the settings with the vocabulary of the records' folder, and its letter case, if no other is given.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         several: all `Records` of the run.
 
     Raises:
@@ -61,7 +61,7 @@ def with_vocabulary_of(settings: PretrainingSettings, several: list) -> Pretrain
 
 
 def task_paths(settings: FineTuningSettings) -> list[str]:
-    """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
+    """Returns where the task of an existing model is described: for training, only in this run's folder."""
     if settings.overwrite_output_dir:
         return []
     paths = [settings.output_dir] if settings.do_train else model_paths(settings)

@@ -83,7 +83,7 @@ def read_goldens(path: str) -> list[Golden]:
     except (tf.errors.OpError, DecodeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"{file} does not hold TFRecords of PredictionLog with responses: {reason}. Export the model again."
+            f"{file} does not contain TFRecords of PredictionLog with responses: {reason}. Export the model again."
         ) from error
     if not goldens:
         raise ValueError(f"{file} is empty. Export the model again.")

@@ -15,8 +15,8 @@ class Limits(RequestLimitSettings):
     The derived limits are proportional to the bytes of a request, so one number is enough to allow larger ones.
 
     Attributes:
-        max_nesting: of lists and objects in JSON: Python parses them recursively, and TensorFlow copies strings of at
-            most 32 axes.
+        max_nesting: maximum nesting of lists and objects in JSON: Python parses them recursively, and TensorFlow copies
+            strings of at most 32 axes.
     """
 
     max_nesting: ClassVar[int] = 32
@@ -28,7 +28,7 @@ class Limits(RequestLimitSettings):
 
     @property
     def max_message_numbers(self) -> int:
-        """Numbers in a gRPC message: small ones take a byte there and four or eight in memory."""
+        """Numbers in a gRPC message: small ones take a byte in the message and four or eight in memory."""
         return self.max_message_bytes // 4
 
     @property
@@ -48,7 +48,7 @@ class Limits(RequestLimitSettings):
 
     @property
     def max_text_bytes(self) -> int:
-        """Bytes of one string: a text is tokenized at once."""
+        """Maximum size of one string in bytes; a text is tokenized whole."""
         return self._largest // 16
 
     @property

@@ -54,7 +54,7 @@ def write_array(tensor, array: np.ndarray, number: int, as_content: bool):
 
     Args:
         tensor: the message.
-        array: of any shape; strings as objects of type bytes.
+        array: array of any shape; strings as objects of type bytes.
         number: its type in DataType, one of FIELDS unless `as_content`.
         as_content: whether to write raw bytes into `tensor_content`, where the lengths of all strings, as varints,
             precede them; otherwise, one value per element in the field of its type, such as `float_val`.

@@ -60,11 +60,11 @@ def verify(
 
     Args:
         model: the export's directory of numbered versions, of which the newest is used, or one version's directory.
-        server: "host:port" of a model server's gRPC interface; None: the model is loaded in this process.
+        server: "host:port" of a model server's gRPC interface; if None, the model is loaded in this process.
         model_name: name of the model on the server.
         timeout: seconds per request.
-        tolerance: as in `difference`; None: 1e-4, or 0.02 if weights are bfloat16, 0.005 if float16, 0.1 if int8.
-        tls: encryption of the connection; None: no encryption.
+        tolerance: as in `difference`; if None, 1e-4, or 0.02 if weights are bfloat16, 0.005 if float16, 0.1 if int8.
+        tls: encryption of the connection; None for no encryption.
 
     Returns:
         One verdict per signature, in the order of the requests.

@@ -24,8 +24,8 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
     [n, L], or a list of labels (strings) per text.
 
     Args:
-        class_weights: weights of the classes in the loss: None, 1 each; "balanced"; or {class: weight}.
-        label_smoothing: share of the target that is spread over all classes.
+        class_weights: weights of the classes in the loss: None for 1 each, "balanced", or {class: weight}.
+        label_smoothing: fraction of the target that is spread over all classes.
 
     All other arguments are those of `FineTunedEstimator`.
 
@@ -58,7 +58,7 @@ class BertClassifier(ClassifierMixin, FineTunedEstimator):
         return (probabilities > 0.5).astype(np.int64) if self.multilabel_ else self.classes_[probabilities.argmax(-1)]
 
     def score(self, X: Sequence, y: Sequence, sample_weight: Sequence[float] | None = None) -> float:
-        """Returns the accuracy on n texts; with several labels, the share of texts whose labels are all correct.
+        """Returns the accuracy on n texts; with several labels, the fraction of texts whose labels are all correct.
 
         Raises:
             NotFittedError: `fit` was not called.

@@ -24,7 +24,7 @@ from bert_tf.utils.names import AUTO, PRECISIONS
 
 @dataclasses.dataclass
 class FrozenEncoder:
-    """An encoder in a directory, loaded when it is first needed; a pickle holds the path, but no weights."""
+    """An encoder in a directory, loaded when it is first needed; a pickle contains the path, but no weights."""
 
     path: str
     options: dict
@@ -58,11 +58,11 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         model: a model directory, as in `bert_tf.load`.
         layers: one of `names.LAYERS`, or indices of layers from -1, the last, down; several are concatenated.
         pooling: one of `names.POOLINGS`: how a text's token features are pooled.
-        normalize: scale each embedding to length 1.
-        max_seq_length: longest sequence in tokens; longer texts are truncated. None: the model's maximum.
+        normalize: whether to scale each embedding to length 1.
+        max_seq_length: longest sequence in tokens; longer texts are truncated. If None, the model's maximum.
         precision: precision of the encoder, one of `names.PRECISIONS`, or "auto", the fastest of this machine;
             embeddings are always float32.
-        prompt: text put before every text. None: no text.
+        prompt: text to prepend to every text, or None.
         prompt_name: the name of a prompt in the model directory, instead of `prompt`.
 
     Pickling a fitted embedder stores its settings and the model path only, so the path must exist when it is loaded.

@@ -41,21 +41,22 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
 
     Args:
         model: the initial weights: a directory, as in `bert_tf.load`.
-        learning_rate: the peak learning rate of Adam; or "auto": chosen with a short range test.
+        learning_rate: the peak learning rate of Adam; or "auto" to choose it with a short range test.
         num_train_epochs: passes over the examples.
         train_batch_size: examples per step.
         max_seq_length: longest sequence in tokens; longer texts are truncated.
-        warmup_proportion: share of the steps used for warmup.
-        freeze_layers: number of layers to freeze, from the embeddings up; "all": the whole encoder.
+        warmup_proportion: fraction of the steps used for warmup.
+        freeze_layers: number of layers to freeze, from the embeddings up; "all" for the whole encoder.
         layerwise_lr_decay: each layer's learning rate is this times that of the layer above.
-        unfreeze_epochs: every this many epochs, one more layer is unfrozen from the top; 0: all at once.
-        reinit_layers: this many layers at the top, and the pooler, start from random weights.
-        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: no BiLSTM.
+        unfreeze_epochs: number of epochs after which one more layer is unfrozen, from the top; 0 to unfreeze all from
+            the start.
+        reinit_layers: number of layers at the top that, with the pooler, start from random weights.
+        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None for no BiLSTM.
         gradient_accumulation_steps: number of micro-batches per batch, to save memory.
-        bucket_by_length: examples of similar lengths share a batch.
-        early_stopping: training stops after this many epochs without a better score on the validation examples, and
-            the best epoch's weights are kept; 0: it runs to its end.
-        metric_for_best_model: the validation metric that selects the best epoch, such as "accuracy"; None: "loss".
+        bucket_by_length: whether to batch examples of similar lengths.
+        early_stopping: number of epochs without a better score on the validation examples after which training stops,
+            keeping the best epoch's weights; 0 to train to the end.
+        metric_for_best_model: the validation metric that selects the best epoch, such as "accuracy"; None for "loss".
             If it is given without `early_stopping`, the best of all epochs is kept.
         validation_fraction: with `early_stopping` or `metric_for_best_model`: fraction of the examples that are
             used for validation instead of training, unless `fit` receives an `eval_set`.
@@ -67,7 +68,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     A fitted estimator is pickled with its weights and tokenizer. Each `fit` starts from `model` again.
 
     Attributes:
-        n_steps_: the training step of the weights that were kept.
+        n_steps_: training step of the weights that were kept.
         n_features_in_: number of texts of an example, 1 or 2.
         feature_names_in_: the columns of a DataFrame that it was fitted on.
     """
@@ -201,7 +202,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         """Returns the data of a run: {split: examples}, and the weights of those to train on."""
 
     def _strata(self, targets):
-        """Returns the groups, [n], whose proportions a split is to keep; None: there are none."""
+        """Returns the groups, [n], whose proportions a split is to keep; None if there are none."""
         return None
 
     # --- Training ---
@@ -276,7 +277,7 @@ def texts_data(
         examples: {split: examples}.
         problem: type of the labels, one of `names.PROBLEMS`.
         labels: in the order of their ids; None for numbers.
-        weights: of the training examples, or None.
+        weights: weights of the training examples, or None.
     """
     text_inputs = tuple(examples["train"].texts)
     source = Source(problem=problem, text_columns=text_inputs)

@@ -20,11 +20,11 @@ from bert_tf.utils.token_counts import TokenCountLog
 
 
 class FittedModel:
-    """A fine-tuned model. Its pickle holds the files that `save` writes.
+    """A fine-tuned model. Its pickle contains the files that `save` writes.
 
     Args:
         trainer: with the model.
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
         text_inputs: as in `TrainedTask`.
         batching: how examples are batched.
         precision: the precision of the model, one of `names.PRECISIONS`.

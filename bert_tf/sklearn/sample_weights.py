@@ -25,8 +25,8 @@ def as_weights(sample_weight, inputs: Sequence) -> np.ndarray:
     wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
     if len(wrong):
         raise ValueError(
-            f"`sample_weight` must be finite, non-negative numbers; got {weights[wrong[0]]} for example "
-            f"{wrong[0]}; correct it, or pass 0 to leave the example out."
+            f"`sample_weight` must be finite, non-negative numbers; got {weights[wrong[0]]} for example {wrong[0]}; "
+            "pass 0 to leave the example out."
         )
     if not weights.any():
         raise ValueError("`sample_weight` must be above 0 for some examples: all sample weights are zero.")

@@ -31,13 +31,13 @@ class BertTagger(FineTunedEstimator):
         tagger = BertTagger("demo/weights/minilm").fit([["Joan", "Baez", "sings"]], [["B-PER", "I-PER", "O"]])
         tagger.predict(["Joan sings"])  # [["B-PER", "O"]]
 
-    X is lists of words; or texts, whose words are separated by white space. y is a list of tags per sentence, one tag
+    X is lists of words; or texts, whose words are separated by whitespace. y is a list of tags per sentence, one tag
     per word. Sentences over `max_seq_length` are read in windows.
 
     Args:
-        class_weights: weights of the tags in the loss: None, 1 each; "balanced"; or {tag: weight}, with tags in IOB2.
-        label_smoothing: share of the target that is spread over all tags.
-        tag_scheme: the scheme of the tags, "iob1", "iob2" or "bioes"; "auto": detected. Predictions are in it, too.
+        class_weights: weights of the tags in the loss: None for 1 each, "balanced", or {tag: weight} with tags in IOB2.
+        label_smoothing: fraction of the target that is spread over all tags.
+        tag_scheme: the scheme of the tags, "iob1", "iob2" or "bioes"; "auto" detects it. Predictions use it, too.
 
     All other arguments are those of `FineTunedEstimator`.
 

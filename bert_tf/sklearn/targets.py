@@ -92,7 +92,7 @@ def _indicator(matrix):
 def _no_label_sets(received):
     return ValueError(
         "`y` must be one label per text; or, for several labels per text, a matrix of 0 and 1 with at least two "
-        f"columns, or a list of labels (strings) per text; got {received}; correct it."
+        f"columns, or a list of labels (strings) per text; got {received}."
     )
 
 
@@ -115,7 +115,7 @@ def as_values(y, texts: Sequence) -> np.ndarray:
     try:
         values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`y` must be numbers. Unknown label type: {error}; correct it.") from error
+        raise ValueError(f"`y` must be numbers. Unknown label type: {error}.") from error
     assert_all_finite(values, input_name="y")
     return values
 
@@ -131,12 +131,11 @@ def as_tags(y, sentences: list[list[str]]) -> list[list[str]]:
     for n, (own, words) in enumerate(zip(tags, sentences, strict=True)):
         if not isinstance(own, list | tuple) or not all(isinstance(tag, str) for tag in own):
             raise ValueError(
-                f"`y` must be a list of tags per sentence; got {own!r:.80} for sentence {n}; correct it."
+                f"`y` must be a list of tags per sentence; got {own!r:.80} for sentence {n}."
             )
         if len(own) != len(words):
             raise ValueError(
-                f"`y` must have one tag per word; got {len(own)} tags for the {len(words)} words of sentence {n}; "
-                "correct it."
+                f"`y` must have one tag per word; got {len(own)} tags for the {len(words)} words of sentence {n}."
             )
         for tag in own:
             try:

@@ -40,7 +40,7 @@ def as_texts(X: Iterable, pairs: bool = False) -> list[str] | list[tuple[str, st
 
 
 def as_sentences(X: Iterable) -> list[list[str]]:
-    """Returns the words of n sentences; those of a text are separated by white space.
+    """Returns the words of n sentences; those of a text are separated by whitespace.
 
     Raises:
         ValueError: there are no sentences, one has no words, a word is not a text or blank, or it is a table.
@@ -52,7 +52,7 @@ def as_sentences(X: Iterable) -> list[list[str]]:
         if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
             raise ValueError(
                 "`X` must be lists of words, or texts, with at least one word each and without blank words; got "
-                f"{sentence!r:.80} at position {n}; correct or remove it."
+                f"{sentence!r:.80} at position {n}; remove it, or fill it in."
             )
         sentences.append(list(map(str, words)))
     if not sentences:

@@ -101,8 +101,8 @@ def check_kept(name: str, value: float | None, output_dir: str):
     """Raises ValueError if the value fitted by option `name` cannot be stored with a trained model."""
     if value and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
         raise ValueError(
-            f"`{name}` is stored with the trained model, but there is none in `output_dir`, {output_dir}. Pass the "
-            "directory that the model was trained in."
+            f"`{name}` is stored with the trained model, but `output_dir`, {output_dir}, contains no trained model. "
+            "Pass the directory that the model was trained in."
         )
 
 
@@ -114,8 +114,8 @@ def _fit(share, path, confidence, right) -> Abstention | None:
         best = int(np.argmax(curve.accuracy))
         logging.warning(
             "No threshold reaches `fit_abstention=%g` on %s: the highest accuracy is %.1f%%, on the %s most confident "
-            "predictions. No threshold is stored, and predictions are not marked as confident. Use a smaller share, or "
-            "train a better model.",
+            "predictions. No threshold is stored, and predictions are not marked as confident. Use a lower "
+            "`fit_abstention`, or train a better model.",
             *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
         )  # fmt: skip
         return None

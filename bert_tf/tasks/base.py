@@ -140,7 +140,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Reads the files of a run.
 
         Args:
-            options: options of the run, of the class of `cls.options`, as everywhere here.
+            options: options of the run, of the class of `cls.options`, as in all methods.
             kinds: kinds of splits: some of `options.ACTIONS`; "test" is read without targets.
             trained: the existing model, if it is not trained now. If None, there is none.
 
@@ -153,7 +153,7 @@ class FineTuningTask(TrainableTask, ServableTask):
         """Writes examples in memory as a file that `read_data` reads; by default, as JSON Lines.
 
         Args:
-            path: of the file, without its extension.
+            path: path of the file, without its extension.
             rows: the examples; keys are names of columns, and values are JSON values.
 
         Returns:
@@ -205,7 +205,7 @@ class FineTuningTask(TrainableTask, ServableTask):
 
     @classmethod
     def from_pretrained(cls, directory: str, model: Any) -> TrainedTask | None:
-        """Returns the task of a model trained with other software, from its files, or None if they do not state it.
+        """Returns the task of a model trained with other software, from its files, or None if they do not define it.
 
         Args:
             directory: the model directory.

@@ -11,7 +11,7 @@ class BuiltInTask(NamedTuple):
     """One built-in task.
 
     Attributes:
-        name: its name in task.json, and of its folder here.
+        name: its name in task.json, and of its folder in `tasks`.
         task_class: its class in task.py.
         options_class: the class of its options in options.py.
         command: the command that trains it; always accepted.

@@ -40,7 +40,7 @@ def _balanced(labels, label_ids, all_occur, times):
     counts = times @ label_ids if label_ids.ndim == 2 else np.bincount(label_ids, times, len(labels))
     if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
         raise ValueError(
-            f"`class_weights=balanced` requires training examples of every label. There are none of {missing}; pass "
+            f"`class_weights=balanced` requires training examples of every label. {missing} have no examples; pass "
             "label:weight pairs instead."
         )
     weights = times.sum() / (np.count_nonzero(counts) * np.where(counts > 0, counts, 1))

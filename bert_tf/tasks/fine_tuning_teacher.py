@@ -49,8 +49,7 @@ def _teacher(path, task, student, max_seq_length):
     other = task_of(directory_of(path), described).task
     if type(other) is not type(task):
         raise ValueError(
-            f"`teacher` must be a model for the student's task, {task.name}. {path} is for {other.name}; use another "
-            "one."
+            f"`teacher` must be a model for the student's task, {task.name}. {path} is for {other.name}."
         )
     if other.has_windows != task.has_windows:
         raise ValueError(

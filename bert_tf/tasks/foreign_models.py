@@ -1,4 +1,4 @@
-"""Maximum lengths and classes that the files of models trained with other software state."""
+"""Maximum lengths and classes in the files of models trained with other software."""
 
 from absl import logging
 
@@ -8,7 +8,7 @@ from bert_tf.tasks.options import RunOptions
 
 def limit_length(stated: int | None, config: EncoderConfig) -> int:
     """Returns the maximum sequence length of a model: the length in its files, but at most its number of positions;
-    that number if the files state no length."""
+    that number if the files contain no length."""
     return min(stated or config.max_length, config.max_length)
 
 

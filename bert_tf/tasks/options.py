@@ -190,7 +190,7 @@ class LabelOptions(SelectionOptions):
     )
     label_smoothing: float = option(
         0.0,
-        "Share of the target distribution that is spread over all labels.",
+        "Fraction of the target distribution that is spread over all labels.",
         low=0, high=1, requires=("do_train",), decides_result=True,
     )
     rename_labels: Sequence[str] = option(
@@ -233,7 +233,7 @@ class AbstentionOptions(RunOptions):
 
     fit_abstention: float | None = option(
         None,
-        "Choose, on --eval_file, the lowest confidence threshold at which this share of the accepted predictions is "
+        "Choose, on --eval_file, the lowest confidence threshold at which this fraction of the accepted predictions is "
         "correct, such as 0.95 (selective prediction). The threshold is stored with the model, which then reports "
         "whether each prediction is confident.",
         low=0, high=1, requires=("do_eval",), decides_result=SCORES,

@@ -98,7 +98,7 @@ def _keep_judged(path, run, qrels, qrels_file):
     logging.info("%s: %d of %d queries have relevance judgments in %s.", path, len(kept), len(run), qrels_file)
     if not kept:
         raise ValueError(
-            f"`qrels_file` must contain judgments for queries in the run. {qrels_file} contains none for the "
+            f"`qrels_file` must contain judgments for queries in the run. {qrels_file} contains no judgments for the "
             f"{len(run)} queries in {path}, such as {next(iter(run))!r}; pass the qrels for these queries."
         )
     return kept
@@ -108,13 +108,13 @@ def _check_relevant(path, judged, found, qrels_file):
     """Raises ValueError if no query has a relevant document: ids that do not match would give metrics of 0.
 
     Args:
-        path: of the run, or of several.
+        path: path of the run, or of several.
         judged, found: relevances of each query's documents in the qrels, and in the run.
     """
     if not any(gain > 0 for gains in judged for gain in gains):
         raise ValueError(
             f"`qrels_file` must contain at least one relevant document (relevance 1 or more). {qrels_file} contains "
-            f"none for the queries in {path}; pass other qrels."
+            f"none for the queries in {path}; pass the qrels for these queries."
         )
     if not any(gain > 0 for gains in found for gain in gains):
         raise ValueError(

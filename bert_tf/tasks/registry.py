@@ -80,8 +80,8 @@ def read_task(directory: str, config: EncoderConfig) -> TrainedTask:
     values = task_in(directory)
     if values is None:
         raise ValueError(
-            f"A trained model must have {TASK_FILE}, which the fine-tuning commands write with `do_train`. "
-            f"{directory} has none."
+            f"A trained model must have {TASK_FILE}, which the fine-tuning commands write with `do_train`. {directory} "
+            "does not have this file."
         )
     name, package = values.pop("task", None), values.pop("package", None)
     custom, what = None, f"a task, one of {sorted(TASKS_BY_NAME)}"
@@ -114,7 +114,7 @@ def stated_task(directory: str, model: Any) -> TrainedTask | None:
 
 
 def task_of(directory: str, model: Any) -> TrainedTask:
-    """Returns the same as `stated_task`; raises ValueError if the model does not state its task."""
+    """Returns the same as `stated_task`; raises ValueError if the model's files do not define its task."""
     return stated_task(directory, model) or read_task(directory, model.config)
 
 
@@ -136,7 +136,6 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuning
     trained = read_task(here, config)
     if not isinstance(trained.task, kind):
         raise ValueError(
-            f"This requires a model for {kind.name}. {here} holds one for "
-            f"{trained.task.name}; use another one."
+            f"This requires a model for {kind.name}. {here} contains one for {trained.task.name}."
         )
     return trained

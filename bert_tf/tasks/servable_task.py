@@ -21,7 +21,7 @@ class ServableTask(BaseTask, Protocol):
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         takes_pairs: whether an example may be a pair of texts instead of one.
         has_several_labels: whether any number of the labels may be predicted for an example.
-        metrics_note: a sentence for the model card on what the metrics mean, if their names do not say it.
+        metrics_note: a sentence for the model card on what the metrics mean, if their names do not show it.
     """
 
     name: ClassVar[str]
@@ -44,7 +44,7 @@ class ServableTask(BaseTask, Protocol):
         ]
 
     def card_facts(self) -> dict[str, str]:
-        """Returns what the model card says of the served model, {name: text}, in place of options of these names."""
+        """Returns the model card's facts about the served model, {name: text}, in place of options of these names."""
         return {}
 
     @abc.abstractmethod

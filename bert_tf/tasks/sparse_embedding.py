@@ -48,13 +48,13 @@ class SparseEmbeddingTask(ServableTask):
         if not isinstance(found, SpladeConfig):
             raise ValueError(
                 f"To be exported, a SparseEncoder must embed documents with an encoder. {directory} embeds them with "
-                "fixed token weights; use another model, or `bert_tf.SentenceEncoder`."
+                "fixed token weights; use it with `bert_tf.SentenceEncoder` instead."
             )
         if found.lower and not model.tokenizer.do_lower_case:
             raise ValueError(
                 "To be exported, a SparseEncoder that lowercases text must have a tokenizer that does so. In "
-                f"{directory}, only the Transformer module has do_lower_case; use another model, or "
-                "`bert_tf.SentenceEncoder`."
+                f"{directory}, only the Transformer module has do_lower_case; use it with `bert_tf.SentenceEncoder` "
+                "instead."
             )
         task = cls(model.config, found.pooling, found.activation, found.prompt_for(None))
         return TrainedTask(task, ("text",), limit_length(found.max_seq_length, model.config))

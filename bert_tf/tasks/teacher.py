@@ -89,7 +89,7 @@ def open_teacher(path: str, student: ModelDescription, longest: int) -> tuple[Ch
     if longest > teacher.config.max_length:
         raise ValueError(
             f"`teacher` must support sequences as long as the student's, {longest} tokens. {path} only supports "
-            f"{teacher.config.max_length}; lower `max_seq_length`, or use another teacher."
+            f"{teacher.config.max_length}; lower `max_seq_length`, or use a teacher with more positions."
         )
     if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
         logging.warning("Text pairs: the student's sequences have one segment, but %s was trained with two.", path)
@@ -107,7 +107,7 @@ def _check_vocabulary(path, teacher, student):
         raise ValueError(
             f"`teacher` must have the student's vocabulary. {path} has {len(theirs)} tokens, the student has "
             f"{len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
-            f"{brief(own.get(n))}. Use the teacher's vocabulary for the student, or another teacher."
+            f"{brief(own.get(n))}. Use the teacher's vocabulary for the student, or a teacher with the student's."
         )
     for what, one, other in (
         ("read texts", teacher.settings, student.settings),
@@ -116,7 +116,8 @@ def _check_vocabulary(path, teacher, student):
         if one != other:
             raise ValueError(
                 f"`teacher` must {what} like the student. {os.fspath(path)} has {brief(one)}, but the student has "
-                f"{brief(other)}; use another teacher, or correct tokenizer_config.json."
+                f"{brief(other)}; make their tokenizer_config.json agree, or use a teacher with the student's "
+                "tokenizer."
             )
 
 

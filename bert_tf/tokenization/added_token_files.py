@@ -131,7 +131,7 @@ def _token(path, values, number) -> AddedToken:
 
 
 def _of_added_file(path, special) -> list[AddedToken]:
-    """Returns the contents and ids of added_tokens.json; `special` holds which of them are special."""
+    """Returns the contents and ids of added_tokens.json; `special` contains those that are special."""
     if not os.path.exists(path):
         return []
     ids = read_object(path, "added tokens in JSON", _REMEDY)

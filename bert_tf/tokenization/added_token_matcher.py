@@ -66,7 +66,7 @@ class Normalized(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The text between added tokens of n texts, one section after the other; [E1] has the id 7 here.
+    """The text between added tokens of n texts, one section after the other; in this example, [E1] has the id 7.
 
         text         a [E1] b
         sections     "a ", " b"
@@ -271,9 +271,9 @@ def _word_characters(apart) -> np.ndarray:
 
 
 def _solid_around(solid, first, end):
-    """Returns the extent of the white space before `first` and after `end`: int64 [m] twice.
+    """Returns the extent of the whitespace before `first` and after `end`: int64 [m] twice.
 
-    `solid` holds the positions of characters other than white space.
+    `solid` contains the positions of characters other than whitespace.
     """
     ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
     before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1

@@ -28,7 +28,7 @@ class AddedToken:
     Attributes:
         content: the text that is matched.
         id: its row in the embedding table.
-        lstrip, rstrip: whether it absorbs white space before or after it.
+        lstrip, rstrip: whether it absorbs whitespace before or after it.
         single_word: whether it matches only if no word character is adjacent.
         normalized: whether it is matched in normalized text (lowercased, without accents) rather than in the original
             text.
@@ -86,8 +86,8 @@ def order_added_tokens(
         if not inside and token.id != right:
             raise ValueError(
                 f"{source}: the id of an added token must match its line in the vocabulary, or be the next one after "
-                f"the vocabulary of {len(vocab)} tokens; got {brief(token.content)} with the id {token.id} "
-                f"instead of {right}; fix the file, or use files from one model."
+                f"the vocabulary of {len(vocab)} tokens; got {brief(token.content)} with the id {token.id} instead of "
+                f"{right}; copy all tokenizer files from the same model."
             )
         following += token.id == following
     return tokens

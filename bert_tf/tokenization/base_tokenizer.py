@@ -95,7 +95,7 @@ class BaseTokenizer(tf.Module, TokenizerTables):
             ids, starts, ends: RaggedTensors of int32 [n, (tokens)]. A token came from text[start:end], counted in
             Unicode code points of the original text (after dropping invalid UTF-8 bytes), without surrounding white
             space. Stripped accents belong to the letter before them. Tokens of one character, such as the three of a
-            Hangul syllable, share its span. A token for white space alone has an empty span.
+            Hangul syllable, share its span. A token for whitespace alone has an empty span.
         """
         return self._graphs.ids_and_offsets(_strings(texts))
 

@@ -106,8 +106,8 @@ class ByteBpeTables(TokenizerTables):
         vocab = {token: i for i, token in enumerate(tokens) if token}
         if len(vocab) < len(tokens):
             raise ValueError(
-                f"{whole.path}: ids must be 0, 1, 2 and so on without gaps. No token has the id "
-                f"{tokens.index('')}; is the vocabulary incomplete?"
+                f"{whole.path}: ids must be 0, 1, 2 and so on without gaps. No token has the id {tokens.index('')}. "
+                "The vocabulary may be incomplete; download it again."
             )
         merges = whole.model["merges"]
         merges = [checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
@@ -181,7 +181,7 @@ def _read_pair(vocab_file):
     if not os.path.isfile(vocab_file):
         raise ValueError(
             f"Vocabulary file not found: {vocab_file}. A byte-level BPE vocabulary is {VOCAB_FILE} with {MERGES_FILE} "
-            f"next to it, or {WHOLE_FILE}; correct `vocab_file`."
+            f"next to it, or {WHOLE_FILE}; check `vocab_file`."
         )
     vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)

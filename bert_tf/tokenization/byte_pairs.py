@@ -25,7 +25,7 @@ _NEVER = "\u2400"  # the unknown token, which SentencePiece requires; it represe
 
 @functools.cache
 def _classes() -> np.ndarray:
-    """uint8 [code points]: letter, number, white space or something else."""
+    """uint8 [code points]: letter, number, whitespace or something else."""
     classes = np.full(CODE_POINTS, _OTHER, np.uint8)
     for code, _, category in assigned():
         classes[code] = {"L": _LETTER, "N": _NUMBER}.get(category[0], _OTHER)
@@ -57,8 +57,8 @@ class BytePairs(tf.Module):
     def __call__(self, texts):
         """Returns ids, starts, ends: RaggedTensors int32 [n, (tokens)].
 
-        A token came from text[start:end] in code points, without surrounding white space; the tokens of one
-        character share its span.
+        A token came from text[start:end] in code points, without surrounding whitespace; the tokens of one character
+        share its span.
         """
         chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = chars.flat_values, tf.cast(chars.value_rowids(), tf.int32)

@@ -17,7 +17,7 @@ class Section(NamedTuple):
     Attributes:
         text: the text, which begins at `origin`.
         origin: its position in the whole text.
-        token: the added token after it. If None, the whole text ends there.
+        token: the added token after it. If None, the whole text ends after this section.
         start, end: the span of this token in the whole text.
     """
 
@@ -110,14 +110,14 @@ class _SectionFinder:
 
 
 def _back(chars, place):
-    """Returns where the white space before a place begins."""
+    """Returns where the whitespace before a place begins."""
     while place and chars[place - 1] in _WHITE:
         place -= 1
     return place
 
 
 def _ahead(chars, place):
-    """Returns where the white space after a place ends."""
+    """Returns where the whitespace after a place ends."""
     while place < len(chars) and chars[place] in _WHITE:
         place += 1
     return place

@@ -111,6 +111,6 @@ def _word_pattern() -> re.Pattern:
 
 
 def _ranges(codes):
-    """Returns the ranges of ascending code points as they stand in a class of a regular expression."""
+    """Returns the ranges of ascending code points as in a class of a regular expression."""
     runs = [list(run) for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0])]
     return "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)

@@ -7,7 +7,7 @@ _MERGED = -1  # in place of the id of a token that has become part of the one be
 
 
 class PairMerger:
-    """Merges the tokens of a word: always the pair of the lowest rank, of equal ones the left one.
+    """Merges the tokens of a word: always the pair of the lowest rank, in ties the left one.
 
     Args:
         merges: pairs of tokens, in the order they were learned; of one that occurs twice, the first counts.

@@ -224,7 +224,7 @@ def load_fast_tokenizer(source: TokenizerTables | str | os.PathLike) -> FastToke
             `table_registry.save_tables` wrote.
 
     Raises:
-        ValueError: there is no vocabulary, or a file is not what its name says.
+        ValueError: there is no vocabulary, or the content of a file does not match its name.
     """
     if isinstance(source, TokenizerTables):
         return FastTokenizer(source)
@@ -245,7 +245,7 @@ def _checked(text):
     if isinstance(text, bytes):
         return text.decode("utf-8", "ignore")
     if not isinstance(text, str):
-        raise ValueError(f"A text must be a str or bytes; got {type(text).__name__}: {brief(text)}; correct it.")
+        raise ValueError(f"A text must be a str or bytes; got {type(text).__name__}: {brief(text)}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -136,7 +136,7 @@ class FastUnigram:
 
         Args:
             text: the text.
-            is_end: whether a text ends here, rather than a chunk before a space.
+            is_end: whether a text ends, rather than a chunk before a space.
             kept: whether a space at the end of the text is a token.
         """
         if not is_end and (plain := self._plain(text)) is not None and self._known.issuperset(plain):
@@ -177,11 +177,11 @@ class FastUnigram:
         return [each for n, each in enumerate(word) if not (follows[n] and follows[n + 1])]
 
     def _keep_spaces(self, stream, white, end, kept):
-        """Turns spaces that are words of their own into markers, and unmarks white space that is part of words.
+        """Turns spaces that are separate words into markers, and unmarks whitespace that is part of words.
 
         Args:
             stream: the characters of a text.
-            white: list of bool, which of them are white space; changed, as is the stream.
+            white: list of bool, which of them are whitespace; changed, as is the stream.
             end: position of the line feed that closes the text. If None, a space follows.
             kept: whether a space at the end of the text is a token.
         """

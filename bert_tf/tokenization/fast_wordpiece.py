@@ -64,14 +64,14 @@ class FastWordPiece:
         return self.tokens(section.text)
 
     def normalized(self, text: str) -> tuple[str, list[int], list[int]]:
-        """Returns a text before it is split, with all white space as blanks, and the span that each character came
+        """Returns a text before it is split, with whitespace as blanks, and the span that each character came
         from."""
         stream = self._stream(text)
         chars = "".join(" " if each.flags & characters.SPACE else each.char for each in stream)
         return chars, [each.start for each in stream], [each.end for each in stream]
 
     def _chunk(self, chunk) -> Tokens:
-        """Returns the tokens of text without white space."""
+        """Returns the tokens of text without whitespace."""
         tokens = Tokens([], [], [])
         if _PLAIN.fullmatch(chunk):
             for match in _PLAIN_WORD.finditer(chunk.lower() if self._lower else chunk):
@@ -174,7 +174,7 @@ def _without_marks(stream):
 
 
 def _words(stream):
-    """Splits characters at white space and around isolated ones: lists of characters."""
+    """Splits characters at whitespace and around isolated ones: lists of characters."""
     words, fresh = [], True
     for each in stream:
         apart = each.flags & characters.ISOLATED

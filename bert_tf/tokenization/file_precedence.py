@@ -133,7 +133,7 @@ def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Seq
     counts = f"{len(own)} tokens and {len(tokens)}"
     where = counts if first is None else f"id {first} is {own[first]!r} and {tokens[first]!r}"
     logging.warning(
-        "%s and %s hold different vocabularies (%s). The former takes precedence, as in Transformers.",
+        "%s and %s contain different vocabularies (%s). The former takes precedence, as in Transformers.",
         counting,
         path,
         where,

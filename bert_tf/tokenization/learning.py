@@ -2,8 +2,8 @@
 
 The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the tokens that reach a count. It
 takes a threshold, not a vocabulary size: its own search ends anywhere within 5% of the size and tries thresholds by
-bisection, most of them far off. Token counts roughly follow word counts, so the search here begins close to the goal
-and needs three or four tries.
+bisection, most of them far off. Token counts roughly follow word counts, so this search begins close to the goal and
+needs three or four tries.
 """
 
 import math

@@ -16,7 +16,7 @@ class MaskReader(tf.Module):
 
     Only the tokenizer's own spelling counts as the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are
     ordinary text, and so is "[MASK]" if the mask is "<mask>". The flags of the mask token in the tokenizer's files
-    decide whether it absorbs the white space before or after it, and whether it counts within a word.
+    decide whether it absorbs the whitespace before or after it, and whether it counts within a word.
 
     Args:
         tokenizer: a `BaseTokenizer`.

@@ -21,8 +21,8 @@ def tokens_by_id(vocab: Mapping[str, int], source: str | os.PathLike) -> list[st
     wrong = next((i for i, token in enumerate(tokens) if vocab[token] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on without gaps; got {brief(vocab[tokens[wrong]])} "
-            f"for {brief(tokens[wrong])} instead of {wrong}; is the vocabulary incomplete?"
+            f"{source}: ids must be 0, 1, 2 and so on without gaps; got {brief(vocab[tokens[wrong]])} for "
+            f"{brief(tokens[wrong])} instead of {wrong}. The vocabulary may be incomplete; download it again."
         )
     return tokens
 

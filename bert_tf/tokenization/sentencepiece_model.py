@@ -57,7 +57,9 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
         raise _refusal(path, error) from error
     spec = model.trainer_spec
     if (spec.model_type or UNIGRAM) != UNIGRAM:
-        raise ValueError(f"{path} must be a unigram model; got model_type {spec.model_type}; use another model.")
+        raise ValueError(
+            f"{path} must be a unigram model; got model_type {spec.model_type}, which bert_tf does not support."
+        )
     if spec.byte_fallback:
         _make_bytes_ordinary(model, path)
     elif any(piece.type == BYTE for piece in model.pieces):
@@ -81,7 +83,7 @@ def _make_bytes_ordinary(model, path):
 def _file_bytes(path):
     if not os.path.isfile(path):
         raise ValueError(
-            f"Vocabulary file not found: {path}. A SentencePiece vocabulary is a file such as spiece.model; correct "
+            f"Vocabulary file not found: {path}. A SentencePiece vocabulary is a file such as spiece.model; check "
             "`vocab_file`."
         )
     if os.path.getsize(path) > _LARGEST:
@@ -129,7 +131,9 @@ def _set_normalization_off(spec):
 
 
 def _refusal(path, why):
-    return ValueError(f"{path} is not a valid SentencePiece model: {str(why):.300}. Is the file complete?")
+    return ValueError(
+        f"{path} is not a valid SentencePiece model: {str(why):.300}. The file may be incomplete; download it again."
+    )
 
 
 def _fields(data):
@@ -180,7 +184,7 @@ def _check_pieces(pieces):
 def without_normalization(model):
     """Returns a copy without normalization: its input words are normalized and start with the space marker.
 
-    It holds only the fields of `_MESSAGES`, so that nothing unchecked reaches TensorFlow.
+    It contains only the fields of `_MESSAGES`, so that nothing unchecked reaches TensorFlow.
     """
     copy = type(model)()
     copy.CopyFrom(model)
@@ -210,7 +214,8 @@ def character_map(blob: bytes, path: str) -> dict[str, str]:
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or size % 4 or not 0 < size <= len(blob) - 4:
         raise ValueError(
-            f"{path}: precompiled_charsmap does not hold a valid trie ({len(blob)} bytes). Is the file complete?"
+            f"{path}: precompiled_charsmap does not contain a valid trie ({len(blob)} bytes). The file may be "
+            "incomplete; download it again."
         )
     units = np.frombuffer(blob, "<u4", size // 4, 4).astype(np.int64)
     texts, pairs = blob[4 + size :], {}
@@ -219,7 +224,8 @@ def character_map(blob: bytes, path: str) -> dict[str, str]:
             pairs[key.decode("utf-8")] = texts[at : texts.index(b"\0", at, at + _LONGEST_TEXT)].decode("utf-8")
     except (ValueError, IndexError) as error:
         raise ValueError(
-            f"{path}: precompiled_charsmap does not hold a valid UTF-8 trie: {error}. Is the file complete?"
+            f"{path}: precompiled_charsmap does not contain a valid UTF-8 trie: {error}. The file may be incomplete; "
+            "download it again."
         ) from error
     return pairs
 

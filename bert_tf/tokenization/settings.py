@@ -8,7 +8,7 @@ from bert_tf.utils.settings import option
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """How a model that is asked about texts reads them; None: as its checkpoint says."""
+    """How a model that is asked about texts reads them; None for the checkpoint's settings."""
 
     GROUP: ClassVar[str] = "Model"
 

@@ -1,4 +1,4 @@
-"""Special tokens as the files of a tokenizer state them, and the family that they belong to."""
+"""Special tokens according to the files of a tokenizer, and the family that they belong to."""
 
 import dataclasses
 import os
@@ -60,7 +60,7 @@ def with_special_tokens(
     with byte_fallback.
 
     Args:
-        directory: the directory, which may hold special_tokens_map.json.
+        directory: the directory, which may contain special_tokens_map.json.
         config: contents of tokenizer_config.json.
         kind: key of CLASSES.
         family: the model family.
@@ -76,8 +76,8 @@ def with_special_tokens(
             token = getattr(template, name)
             if named.get(role, token) != token:
                 raise ValueError(
-                    f"{role} in {directory} must be {token} for a WordPiece model; got {brief(named[role])}; use "
-                    "another model."
+                    f"{role} in {directory} must be {token} for a WordPiece model; got {brief(named[role])}, which "
+                    "bert_tf does not support."
                 )
     texts = {template.before[0]: named.get("cls_token"), template.after[-1]: named.get("sep_token")}
     parts = {name: tuple(texts.get(token) or token for token in getattr(template, name)) for name in _PARTS}
@@ -118,5 +118,5 @@ def special_tokens_in(directory: str | os.PathLike, config: Mapping[str, Any]) -
     tokens = {role: token.get("content") if isinstance(token, dict) else token for role, token in named.items()}
     for role, token in tokens.items():
         if not isinstance(token, str) or not token:
-            raise ValueError(f"{role} in {directory} must be a string; got {brief(named[role])}; correct it.")
+            raise ValueError(f"{role} in {directory} must be a string; got {brief(named[role])}.")
     return tokens

@@ -33,7 +33,7 @@ def read_tables(
 ) -> TokenizerTables:
     """Builds the tables of the tokenizer of a checkpoint directory.
 
-    tokenizer.json states the kind of its tokenizer. For another `vocab_file`, the extension does: .txt, .json or
+    tokenizer.json contains the kind of its tokenizer. For another `vocab_file`, the extension does: .txt, .json or
     .model. Otherwise it is the family's own kind if one of its files exists, or the first kind with a file: a Korean
     ALBERT may come with a vocab.txt.
 

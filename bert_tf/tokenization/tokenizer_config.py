@@ -30,7 +30,7 @@ ADDED = frozenset(
 # Key -> the supported values, and what they mean; every other value is rejected.
 ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "never_split": ((None, []), "every word is tokenized"),
-    "word_tokenizer_type": ((None, "basic"), "words end at white space and punctuation"),
+    "word_tokenizer_type": ((None, "basic"), "words end at whitespace and punctuation"),
     "subword_tokenizer_type": ((None, "wordpiece"), "words are split by WordPiece"),
     "do_word_tokenize": ((None, True), "text is split into words first"),
     "do_subword_tokenize": ((None, True), "words are split further"),
@@ -102,7 +102,7 @@ def read_config(directory: str) -> dict[str, Any]:
     """Reads `tokenizer_config.json` of a directory; returns {} if there is none.
 
     Raises:
-        ValueError: it does not hold a JSON object.
+        ValueError: it does not contain a JSON object.
     """
     path = os.path.join(directory, CONFIG_FILE)
     remedy = "fix the file, or remove it"
@@ -135,13 +135,13 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
     for key, (values, computed) in ONLY.items():
         if key in config and not any(_equal(config[key], value) for value in values):
             raise ValueError(
-                f"{path}: {key} must be {_text(values[-1])} or absent, because here {computed}; got "
-                f"{brief(config[key])}; use another model, or remove the key to tokenize its texts this way anyway."
+                f"{path}: {key} must be {_text(values[-1])} or absent, because in bert_tf {computed}; got "
+                f"{brief(config[key])}; remove the key to tokenize texts this way anyway."
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(
             f"{path}: add_prefix_space must be true or absent, because a space is always put before the first word; "
-            f"got {brief(config['add_prefix_space'])}; use another model."
+            f"got {brief(config['add_prefix_space'])}, which bert_tf does not support."
         )
     known = FOLLOWED.union(ADDED, ONLY, *HARMLESS.values())
     if unknown := sorted(key for key in config if key not in known):
@@ -155,9 +155,8 @@ def _check_class(path, config, kind, own_class):
     classes = (own_class,) if own_class else CLASSES[kind]
     if not isinstance(name, str) or name.removesuffix("Fast") not in classes:
         raise ValueError(
-            f"{where}: tokenizer_class must be {' or '.join(classes)}, to match the vocabulary next to it; "
-            f"got {brief(name)}, which may tokenize texts differently; use another model, or correct the key if "
-            "it does not."
+            f"{where}: tokenizer_class must be {' or '.join(classes)}, to match the vocabulary next to it; got "
+            f"{brief(name)}, which may tokenize texts differently; if it does not, change the key."
         )
 
 

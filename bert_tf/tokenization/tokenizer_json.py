@@ -1,4 +1,4 @@
-"""Reads tokenizer.json of Hugging Face's tokenizers, and rejects settings that the tokenizers here do not support.
+"""Reads tokenizer.json of Hugging Face's tokenizers, and rejects settings that bert_tf's tokenizers do not support.
 
 Every section that affects ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
 added tokens. `file_precedence.py` decides which file takes precedence if the files next to it differ;
@@ -130,7 +130,7 @@ def tokenizer_kind(path: str | os.PathLike) -> str:
     """Returns the KIND of the tokenizer in a tokenizer.json.
 
     Raises:
-        ValueError: the kind is not supported, or the file does not hold a tokenizer.
+        ValueError: the kind is not supported, or the file does not contain a tokenizer.
     """
     return _kind(_read(path), path)
 
@@ -140,7 +140,7 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
 
     Args:
         path: path of the file.
-        kind: the KIND of tokenizer that it must hold.
+        kind: the KIND of tokenizer that it must contain.
 
     Raises:
         ValueError: it is of another kind, damaged, or has settings that this kind does not support.
@@ -237,7 +237,7 @@ def check_vocab(vocab, path) -> dict[str, int]:
     """Returns `vocab`, read from `path`, after checking that it maps tokens to ids."""
     if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object that maps each token to an id of 0 or more; got {brief(vocab)}; use "
+            f"{path} must contain a JSON object that maps each token to an id of 0 or more; got {brief(vocab)}; use "
             "files from one model."
         )
     if broken := next((token for token in vocab if _SURROGATE.search(token)), None):
@@ -369,7 +369,7 @@ def _character_map(path, step):
 
 
 def _metaspace(path, values):
-    """Checks the pre-tokenizer; returns whether it splits at all white space first."""
+    """Checks the pre-tokenizer; returns whether it splits at all whitespace first."""
     steps = _steps(path, values, "pre_tokenizer", "pretokenizers")
     if [step["type"] for step in steps] not in (["WhitespaceSplit", "Metaspace"], ["Metaspace"]):
         raise _refusal(path, "pre_tokenizer", "WhitespaceSplit and Metaspace", values.get("pre_tokenizer"))

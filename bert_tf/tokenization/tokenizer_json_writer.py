@@ -1,4 +1,4 @@
-"""Writes tokenizer.json, with which Hugging Face's tokenizers produce the same ids as the tokenizers here.
+"""Writes tokenizer.json, with which Hugging Face's tokenizers produce the same ids as bert_tf's.
 
 `tokenizer_json.py` reads it.
 """

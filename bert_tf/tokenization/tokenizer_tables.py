@@ -55,7 +55,7 @@ class TokenizerTables:
     Attributes:
         KIND: the tokenizer's name in `family_registry.FAMILIES`.
         FILES: file names under which `from_directory` looks for the vocabulary, by preference.
-        SPACES: an RE2 regular expression for long white space that is equivalent to one space, or "" for none.
+        SPACES: an RE2 regular expression for long whitespace that is equivalent to one space, or "" for none.
         APART: (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
         vocab: list of str, the tokens in the order of their ids, including added tokens after the vocabulary file.
         vocab_size: number of tokens.
@@ -97,8 +97,8 @@ class TokenizerTables:
         if missing:
             raise ValueError(
                 f"The vocabulary lacks the special token {missing[0]}. The model needs "
-                f"{' '.join(dict.fromkeys(needed))}, but the vocabulary has {self.vocab_size} tokens without it: is it "
-                "another model's vocabulary?"
+                f"{' '.join(dict.fromkeys(needed))}, but the vocabulary has {self.vocab_size} tokens without it. Pass "
+                "the vocabulary that belongs to the model."
             )
 
     @classmethod
@@ -121,8 +121,8 @@ class TokenizerTables:
             family: the model family. If None, it is read from the directory's configuration.
 
         Raises:
-            ValueError: a file is missing or is not what its name says; a letter case that contradicts the directory's
-                file or name; an unsupported setting in `tokenizer_config.json` or `tokenizer.json`.
+            ValueError: a file is missing or its content does not match its name; a letter case that contradicts the
+                directory's file or name; an unsupported setting in `tokenizer_config.json` or `tokenizer.json`.
         """
         directory, family = file_precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = read_config(directory)
@@ -303,7 +303,7 @@ class TokenizerTables:
 
     @property
     def _mask_lstrip(self) -> bool:
-        """Whether the mask absorbs the white space before it if no file has its flags, as in Transformers 4."""
+        """Whether the mask absorbs the whitespace before it if no file has its flags, as in Transformers 4."""
         return False
 
     @property

@@ -23,7 +23,7 @@ class UnigramTokenizer(UnigramTables, BaseTokenizer):
         tokenizer = UnigramTokenizer.from_directory("albert-base-v2")
         tokenizer.tokenize(["Hello world"])             # [[10975, 126]]     ▁hello ▁world
 
-    Text is normalized according to the settings and the model's character map, then split at white space. Each word,
+    Text is normalized according to the settings and the model's character map, then split at whitespace. Each word,
     prefixed with "▁", is split into its most probable sequence of tokens.
     """
 
@@ -135,8 +135,8 @@ class UnigramTokenizer(UnigramTables, BaseTokenizer):
 def _with_spaces_kept(stream, white, row, splits, kept):
     """Returns the stream with "▁" for spaces that only Metaspace turns into words, and the remaining separators.
 
-    Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other white space is part of a word there,
-    and in texts that are not `kept` all white space at the end is dropped.
+    Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other whitespace is part of a word, and in
+    texts that are not `kept` all whitespace at the end is dropped.
     """
     end = tf.gather(splits, row + 1)
     is_end = tf.cast(stream.starts, tf.int64) == end - 1  # the line feed that closes each text
@@ -160,8 +160,8 @@ def _word_splitter(model, vocab_file):
         return tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
     except tf.errors.OpError as error:
         raise ValueError(
-            f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. Is the file "
-            "complete?"
+            f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. The file may be "
+            "incomplete; download it again."
         ) from error
 
 

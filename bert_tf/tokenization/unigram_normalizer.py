@@ -111,7 +111,7 @@ class Normalizer(tf.Module):
         """Normalizes texts (string [n], UTF-8; invalid bytes are dropped).
 
         Returns:
-            The stream; bool [characters], which of them are white space; int64 [n + 1], where texts begin in the
+            The stream; bool [characters], which of them are whitespace; int64 [n + 1], where texts begin in the
             concatenated original texts, counting a line feed after each.
         """
         splits, chars = unicode_decode(tf.strings.join([texts, "\n"]))

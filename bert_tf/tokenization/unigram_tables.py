@@ -57,7 +57,7 @@ def _check_trailing_space(trailing_space):
     if trailing_space not in _TRAILING_SPACE:
         raise ValueError(
             f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}; got "
-            f"{trailing_space!r}; correct it."
+            f"{trailing_space!r}."
         )
 
 

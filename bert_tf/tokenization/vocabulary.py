@@ -44,11 +44,11 @@ class Vocabulary:
         if missing:
             raise ValueError(
                 f"A WordPiece vocabulary must contain {', '.join(needed)}, one token per line. {self.source} has "
-                f"{len(self.tokens)} lines, but lacks {', '.join(missing)}: is it another family's vocabulary?"
+                f"{len(self.tokens)} lines, but lacks {', '.join(missing)}. It may belong to a model of another family."
             )
         if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
             warnings.warn(
-                f"{self.source}: {len(repeated)} lines hold a token that is repeated on a later line, whose id is "
+                f"{self.source}: {len(repeated)} lines contain a token that is repeated on a later line, whose id is "
                 f"used, as in google-research/bert. The first such line is {repeated[0] + 1}: "
                 f"{self.tokens[repeated[0]]!r}.",
                 stacklevel=4,
@@ -74,7 +74,7 @@ class Vocabulary:
         if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:
             raise ValueError(
                 f"The tokens of {self.source} have {count:,} different prefixes, more than the {_MOST_BEGINNINGS:,} "
-                "supported. Is it a vocabulary?"
+                "supported. Check that the file is a vocabulary."
             )
         return tokens
 
@@ -96,7 +96,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str], template: InputTemplate | None = None) -> "Vocabulary":
-        """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; white space around tokens
+        """Reads a file with one token per line (UTF-8) or a tokenizer.json, or takes a list; whitespace around tokens
         is stripped.
 
         Args:
@@ -123,26 +123,26 @@ class Vocabulary:
         if not os.path.isfile(path):
             raise ValueError(
                 f"Vocabulary file not found: {path}. It must be a file with one token per line, or "
-                f"{tokenizer_json.WHOLE_FILE}; put it there, or correct `vocab_file`."
+                f"{tokenizer_json.WHOLE_FILE}; check `vocab_file`."
             )
         if tokenizer_json.is_tokenizer_json(path):
             return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"), template)
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
-                f"A vocabulary must have at most {_LARGEST:,} bytes; got {path} of {os.path.getsize(path):,}: is "
-                "it a vocabulary with one token per line?"
+                f"A vocabulary must have at most {_LARGEST:,} bytes; got {path} of {os.path.getsize(path):,}. Check "
+                "that it is a vocabulary with one token per line."
             )
         text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
         if text.count("\n") >= _MOST_TOKENS:
             raise ValueError(
-                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens; got {path} of "
-                f"{text.count(chr(10)) + 1:,} lines: is it a vocabulary?"
+                f"A vocabulary must have at most {_MOST_TOKENS:,} tokens; got {path} of {text.count(chr(10)) + 1:,} "
+                "lines. Check that it is a vocabulary."
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path, template=template)
 
     @classmethod
     def of_whole(cls, whole: tokenizer_json.WholeFile, template: InputTemplate | None = None) -> "Vocabulary":
-        """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not hold are omitted."""
+        """Returns the vocabulary of a tokenizer.json; tokens that a line of vocab.txt could not contain are omitted."""
         template = template or InputTemplate()
         tokens = whole.vocabulary(template)
         single = [token if token == token.strip() and "\n" not in token else "" for token in tokens]

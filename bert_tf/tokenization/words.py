@@ -47,7 +47,7 @@ class _Stream(NamedTuple):
 
 
 class WordSplitter(tf.Module):
-    """Cleans, isolates CJK, splits at white space, lowercases, decomposes, strips marks, splits at punctuation.
+    """Cleans, isolates CJK, splits at whitespace, lowercases, decomposes, strips marks, splits at punctuation.
 
     All steps but two look at one character at a time and use tables. The exceptions: a capital sigma at the end of a
     word becomes a final one, and canonical order sorts the combining characters that are not stripped by their class.
@@ -73,7 +73,7 @@ class WordSplitter(tf.Module):
         return _words(*self._stream(texts))
 
     def normalized(self, texts: tf.Tensor) -> Normalized:
-        """Returns normalized texts before splitting, with all white space as blanks."""
+        """Returns normalized texts before splitting, with all whitespace as blanks."""
         stream, text_starts = self._stream(texts)
         chars = tf.where(stream.bits & characters.SPACE != 0, ord(" "), stream.chars)
         return Normalized.of(chars, *(tf.cast(each, tf.int32) for each in stream[2:]), text_starts)

@@ -159,7 +159,7 @@ class AdamW(keras.optimizers.Optimizer):
         Args:
             gradients: one dense tensor per variable.
             variables: the Keras variables passed to `build`.
-            when: bool [], the same on every replica; False: nothing is updated. None means True.
+            when: bool [], the same on every replica; if False, nothing is updated. None means True.
             use_xla: compile the update of each replica as one program.
         """
 

@@ -55,7 +55,7 @@ def with_tested_rate(task, run: RunConfig, batches: Callable) -> tuple[RunConfig
     Args:
         task: see `tasks/base.py`.
         run: a run whose `learning_rate` is None.
-        batches: takes a step and returns the batches from there on, as in `Trainer.fit`.
+        batches: takes a step and returns the batches from it on, as in `Trainer.fit`.
 
     Raises:
         ValueError: the run to resume started with an explicit learning rate, or as `measure_lr_range`.

@@ -25,7 +25,7 @@ class BatchSettings:
         max_seq_length: longest sequence.
         by_length: group sequences of similar lengths, and pad each batch to its longest.
         use_xla: a few widths only.
-        pool_batches: this many training batches are sorted by length together; None: `batch_order.usual_pool`.
+        pool_batches: this many training batches are sorted by length together; None for `batch_order.usual_pool`.
         packs: the training step packs examples. With `use_xla`, training batches then all have the width of the longest
             example: the number of packed rows is what differs.
     """
@@ -67,7 +67,7 @@ class BatchSettings:
         Args:
             examples: to draw from.
             most: the maximum number.
-            seed: of the draw.
+            seed: random seed of the draw.
             batch_size: the last batch is filled up with the first examples.
         """
         count = min(most, len(examples))

@@ -44,8 +44,8 @@ class ProgressLog:
         every: steps between two lines; by default about fifty lines per run.
         history: the run's `History`, which records the same values, or None.
 
-    `state.unreported` holds the results of the steps since the last line, including those before an interruption, so an
-    interrupted run logs the same lines, apart from rates and times. `loss`, its components and `gradient_norm` are
+    `state.unreported` contains the results of the steps since the last line, including those before an interruption, so
+    an interrupted run logs the same lines, apart from rates and times. `loss`, its components and `gradient_norm` are
     means over these steps, not counting skipped ones; NaN if all were skipped. `skipped` (0 or 1), `examples` and
     `tokens` (of the batch, without padding) are summed. Throughput excludes the time spent saving and evaluating. The
     time left includes it; it is estimated from the mean pace since this process started, in which older lines count
@@ -180,7 +180,7 @@ class KeepBest(ScoreCheckpoints):
         score, run, checkpoints, history: as in `ScoreCheckpoints`.
         metric: "accuracy", "loss", ..., with or without "eval_".
         names: the metrics that `score` returns.
-        patience: the run stops after this many checkpoints without improvement; 0: it never stops early.
+        patience: the run stops after this many checkpoints without improvement; if 0, it never stops early.
 
     Raises:
         ValueError: `score` does not return this metric.

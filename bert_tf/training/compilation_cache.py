@@ -1,6 +1,6 @@
 """A directory for the programs that XLA compiled, so that later processes load them instead of compiling them again.
 
-TensorFlow is imported here only if it is there already, because it reads its environment when it first looks for
+This module uses TensorFlow only if it is already imported, because it reads its environment when it first looks for
 devices: in a command, as soon as it is imported.
 """
 
@@ -34,14 +34,14 @@ def use_compilation_cache(directory: str):
         directory: "auto" stands for bert_tf/xla in the user's cache directory, "none" for no cache.
 
     Raises:
-        ValueError: the path has an apostrophe, which TF_XLA_FLAGS cannot hold.
+        ValueError: the path has an apostrophe, which TF_XLA_FLAGS cannot represent.
         OSError: the directory cannot be created; "auto" only warns.
     """
     if directory == _NONE or _FLAG in os.environ.get(_VARIABLE, "") or has_found_devices():
         return
     root = pathlib.Path(default_directory() if directory == AUTO else directory).absolute()
     if "'" in str(root):
-        raise ValueError(f"`compilation_cache_dir` must not have an apostrophe; got {root}. Choose another path.")
+        raise ValueError(f"`compilation_cache_dir` must not have an apostrophe; got {root}.")
     own = root / _fingerprint()
     try:
         own.mkdir(parents=True, exist_ok=True, mode=0o700)

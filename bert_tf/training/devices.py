@@ -16,8 +16,8 @@ def warn_of_unused_gpu():
     """
     if has_nvidia_gpu() and not tf.config.list_physical_devices("GPU"):
         logging.warning(
-            "This machine has an NVIDIA GPU, but TensorFlow does not find it: everything runs on the CPU. "
-            "`bert-tf doctor` says what is missing."
+            "This machine has an NVIDIA GPU, but TensorFlow does not find it: everything runs on the CPU. `bert-tf "
+            "doctor` shows what is missing."
         )
 
 

@@ -29,7 +29,7 @@ class DryRun:
         step: the step that needs the most memory.
         start: the step that the run resumes from; 0 for a new run.
         num_train_steps: number of steps of the run.
-        warm_up: seconds of the first, slower steps; None: no step was run, because it would not fit.
+        warm_up: seconds of the first, slower steps; if None, no step was run, because it would not fit.
         timed: number of timed steps.
         expected: estimated seconds for all remaining steps.
     """

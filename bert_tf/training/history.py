@@ -43,11 +43,11 @@ class History:
     Until it is started it does nothing, and of several workers only the chief's is started.
 
     Args:
-        output_dir: of the run; it must be there when the run starts.
+        output_dir: output directory of the run; it must exist when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
-        data: {split: {"file": path, "rows": number of examples}} of what is read; None: that is not known.
-        record: of the run, to be written when it starts; None: there is none.
-        range_test: by which its learning rate was found, JSON values; None: it was given.
+        data: {split: {"file": path, "rows": number of examples}} of what is read; if None, that is not known.
+        record: record of the run, to be written when it starts; if None, there is none.
+        range_test: by which its learning rate was found, JSON values; if None, it was given.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class History:
         Args:
             step: the last one that is done.
             origin: the checkpoint with it, or the one with another model's weights, or None.
-            retrained_from: which rows of that model's head the head starts from, JSON values; None: none, or the run
-                resumes.
+            retrained_from: which rows of that model's head the head starts from, JSON values; None if there are none,
+                or the run resumes.
 
         Raises:
             ValueError: the history is no such file, or a file of the data is not as it was when the run began.
@@ -128,10 +128,10 @@ class History:
         """Adds a section to the page when it is next drawn, replacing any section of that name.
 
         It stays when the run goes on, in this process or in another. With it the page is drawn also where no training
-        was started in this process. If it cannot be made, the log says why.
+        was started in this process. If it cannot be made, the reason is logged.
 
         Args:
-            name: of the part.
+            name: name of the part.
             make: returns a fragment of a `Page`, whose `salt` no other part has.
         """
         try:
@@ -159,7 +159,7 @@ class History:
         return kept(read_text(self._page_path)) if os.path.exists(self._page_path) else {}
 
     def _write(self, kind, step, values):
-        """Writes the one line of a kind and a step: at the end, or where the earlier one stands."""
+        """Writes the one line of a kind and a step: at the end, or in place of the earlier one."""
         if not self._lines:
             return
         finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}

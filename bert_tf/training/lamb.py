@@ -17,7 +17,7 @@ class Lamb(AdamW):
 
     Bias correction and weight decay are inside the trust ratio |w| / |u|, as in the paper; if either norm is 0, the
     ratio is 1. The variables that `decay_rules` exempt from decay, LayerNorm and biases, have no trust ratio either.
-    Algorithm 2 does not state this, but the implementations that trained BERT do it: in TensorFlow Addons (and so in
+    Algorithm 2 does not include this, but the implementations that trained BERT do it: in TensorFlow Addons (and so in
     NVIDIA's TF2 recipe), exclude_from_layer_adaptation defaults to exclude_from_weight_decay.
 
     Args:

@@ -29,8 +29,8 @@ class LayerRates:
             nothing, and "all" freezes the whole encoder with its pooler, so that only the head is trained.
         layerwise_lr_decay: depth j has the learning rate times this ** (L + 1 - j). ELECTRA's (Clark et al. 2020,
             appendix B) counts in the same way, but the topmost layer has this ** 2.
-        unfreeze_steps: depth j trains from step unfreeze_steps * (L + 1 - j) on, counted from 0; 0: all
-            train from the start.
+        unfreeze_steps: depth j trains from step unfreeze_steps * (L + 1 - j) on, counted from 0; if 0, all train from
+            the start.
 
     Raises:
         ValueError: a value is out of range, or two values contradict each other.
@@ -112,7 +112,7 @@ def _layer_patterns(num_layers):
 
 
 def layer_rates(config, run, num_layers: int, num_examples: int) -> LayerRates | None:
-    """Returns which layers train and at which learning rate; None: all alike.
+    """Returns which layers train and at which learning rate; None if all are alike.
 
     Args:
         config: a `FineTuningConfig`.

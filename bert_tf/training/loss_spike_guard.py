@@ -187,7 +187,7 @@ class Rollback:
     """Settings of rollbacks: when a run returns to an earlier checkpoint.
 
     After `after` skipped steps in a row, the run continues from the newest complete checkpoint before them, or, if it
-    has rolled back to that one already, from the one before that. From there, the data come in another order and
+    has rolled back to that one already, from the one before that. From then on, the data come in another order and
     dropout has other masks, both functions of (seed, rollbacks). Later checkpoints are deleted and the one that the run
     returned to is written again with the counts: a run that is killed at any moment and restarted makes the same steps.
 

@@ -17,7 +17,7 @@ class TeacherShape:
     """A frozen teacher encoder that runs in the step.
 
     Attributes:
-        config: of the encoder.
+        config: configuration of the encoder.
         parameters: number of parameters.
         matrices: number of S by S matrices that the loss compares per sequence: of attention, or of token relations.
     """
@@ -32,19 +32,20 @@ class StepShape:
     """The properties of a training step that determine its memory.
 
     Attributes:
-        config: of the encoder.
+        config: configuration of the encoder.
         parameters: number of parameters: `model.count_params()`.
         batch_size: examples in the global batch.
-        max_seq_length: of every sequence, S.
-        max_predictions: of every sequence, M; S - 1 for a causal LM; 0: the loss is not over the vocabulary.
+        max_seq_length: length of every sequence in tokens, S.
+        max_predictions: number of predictions per sequence, M; S - 1 for a causal LM; if 0, the loss is not over the
+            vocabulary.
         replicas, accumulation: how many ways the batch is split.
         precision: "float32", "mixed_bfloat16" or "mixed_float16".
         gradient_checkpointing: as in `Encoder`.
-        generator: of a second encoder that is trained in the same step on the same sequences, and that alone has the
-            loss over the vocabulary; None: no second encoder.
+        generator: configuration of a second encoder that is trained in the same step on the same sequences, and that
+            alone has the loss over the vocabulary; None for no second encoder.
         averages_weights: a running mean of the weights is stored as well.
-        teacher: a second encoder that runs on the same sequences without training; None: no teacher.
-        trainable: number of trainable parameters; None: all.
+        teacher: a second encoder that runs on the same sequences without training; None for no teacher.
+        trainable: number of trainable parameters; None for all.
         rows_per_example: sequences per example, such as one per choice.
     """
 

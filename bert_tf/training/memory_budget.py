@@ -69,17 +69,16 @@ def check_weights(config: EncoderConfig, available: int):
     """Raises ValueError, before anything is built, if the encoder's weights alone exceed the memory.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         available: bytes on a device, of `available_memory`.
     """
     numbers = encoder_parameters(config)
     if numbers * FLOAT32 > available:
         fields = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size", "max_position_embeddings")
         raise ValueError(
-            f"The model does not fit in memory: {_size(available)} are available, but its "
-            f"{numbers:,} parameters take {_size(numbers * FLOAT32)}: "
-            f"{', '.join(f'{name} {getattr(config, name)}' for name in fields)}. Correct the "
-            "configuration, or use a larger machine."
+            f"The model does not fit in memory: {_size(available)} are available, but its {numbers:,} parameters take "
+            f"{_size(numbers * FLOAT32)}: {', '.join(f'{name} {getattr(config, name)}' for name in fields)}. Check the "
+            "configuration, or use a machine with more memory."
         )
 
 

@@ -1,4 +1,4 @@
-"""Packing in a training step: encoders compute rows in which several short texts stand one after another."""
+"""Packing in a training step: encoders compute rows that contain several short texts."""
 
 import tensorflow as tf
 

@@ -36,8 +36,8 @@ def build_history_page(lines: Sequence[dict], title: str, shown: Mapping[str, st
     """Returns the page as one HTML file. The same lines make the same bytes.
 
     Args:
-        lines: of the history, at least one of them a "start", or none; see `history.py`.
-        title: of the page.
+        lines: lines of the history, at least one of them a "start", or none; see `history.py`.
+        title: title of the page.
         shown: {name: fragment} of the evaluation. Those whose names begin with HEADLINE or OVERVIEW are on the first
             screen, next to the loss curve.
     """

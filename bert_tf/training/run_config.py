@@ -22,7 +22,7 @@ class RunConfig:
         train_batch_size: examples per step, over all replicas and micro-batches.
         num_train_steps: total number of steps, including those before an interruption.
         num_warmup_steps: number of warmup steps.
-        learning_rate: its peak; None: `with_tested_rate` must choose it before `fit`.
+        learning_rate: its peak; if None, `with_tested_rate` must choose it before `fit`.
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last checkpoints to keep.
@@ -31,16 +31,17 @@ class RunConfig:
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's hyperparameters.
         step: settings of a step.
-        rollback: when to roll back to a checkpoint; None: never. It requires a guard in `step`.
-        layer_rates: learning-rate factors of layers or of word embeddings; None: all alike.
+        rollback: when to roll back to a checkpoint; None means never. It requires a guard in `step`.
+        layer_rates: learning-rate factors of layers or of word embeddings; None if all are alike.
         reinit_layers: this many of the top layers, and the pooler, start from random weights rather than from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, also in checkpoints, is a running mean of the weights, as old on average as a
-            plain mean over the last steps, this share of all steps; 0: the weights themselves. See `WeightAverage`.
-        label_rows: rows of `init_checkpoint`'s head that the task's head starts from. None: the whole head, if it has
-            the same shape, otherwise none.
+            plain mean over the last steps, this fraction of all steps; 0 for the weights themselves. See
+            `WeightAverage`.
+        label_rows: rows of `init_checkpoint`'s head that the task's head starts from. If None, the whole head, if it
+            has the same shape, otherwise none.
         first_weights: returns {variable path: array} to start from instead of random weights; called only if the run
-            starts without `init_checkpoint`. None: no such weights.
+            starts without `init_checkpoint`. If None, no such weights.
         settings: anything else that affects the result, such as the names and hashes of the data files; JSON values.
     """
 

@@ -45,7 +45,7 @@ class RunRecord:
         config: the model's configuration as JSON values.
         tokenizer: the model's.
         files: data files: split -> paths.
-        identity: of the `RunConfig`: the settings that must be equal when the run resumes.
+        identity: identity of the `RunConfig`: the settings that must be equal when the run resumes.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
     """Returns {"commit", "dirty": whether files differ from it or are new}; None outside a git checkout.
 
     Args:
-        folder: its top directory; None: the checkout that contains this package.
+        folder: its top directory; None for the checkout that contains this package.
     """
     folder = pathlib.Path(bert_tf.__file__).parents[1] if folder is None else pathlib.Path(folder)
     if not (folder / ".git").exists():

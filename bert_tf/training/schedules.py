@@ -29,7 +29,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
         raise NotImplementedError
 
     def since_warmup(self, step):
-        """Returns the completed share of the steps after warmup: float32 [], from 0 to 1."""
+        """Returns the completed fraction of the steps after warmup: float32 [], from 0 to 1."""
         after = max(self.num_train_steps - self.num_warmup_steps, 1)
         return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
 
@@ -106,7 +106,7 @@ class WarmupTrapezoid(_Warmup):
 
     Args:
         learning_rate, num_train_steps, num_warmup_steps: as in `WarmupLinearDecay`, except that the peak is reached.
-        num_decay_steps: length of the decay; None: a fifth of the run.
+        num_decay_steps: length of the decay; None for a fifth of the run.
     """
 
     def __init__(self, learning_rate, num_train_steps, num_warmup_steps=0, num_decay_steps=None):

@@ -54,11 +54,11 @@ class ScoredFiles:
     """The files being evaluated.
 
     Attributes:
-        directory: of the model.
+        directory: directory of the model.
         suffix: goes before the extension in the names of the result files: "", or for example "_test".
         files: their fingerprints, as `fingerprints` returns them.
         precision: the precision of the evaluation, from `names.PRECISIONS`.
-        step: of the model's training.
+        step: step of the model's training.
     """
 
     directory: str
@@ -69,7 +69,7 @@ class ScoredFiles:
 
     @property
     def is_another(self) -> bool:
-        """Whether eval_results.txt holds another file's metrics and is kept."""
+        """Whether eval_results.txt contains another file's metrics and is kept."""
         return bool(self.suffix)
 
     def note(self, evaluated: Evaluated = Evaluated()):
@@ -88,14 +88,14 @@ class ScoredFiles:
 
 
 def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
-    """Returns the file names for the metrics of some files, and logs them if eval_results.txt holds another file's.
+    """Returns the file names for the metrics of some files, and logs them if eval_results.txt contains another file's.
 
     Two files count as the same if their paths match, whatever has changed in them, or if their contents match.
 
     Args:
-        directory: of the model.
+        directory: directory of the model.
         paths: the files, in the order of the splits.
-        step: of the model's training.
+        step: step of the model's training.
 
     Raises:
         ValueError: the record of earlier metrics, or one of the files, is invalid.
@@ -111,7 +111,7 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
     if suffix:
         others = known.get("", {}).get("files")
-        logging.info("%s holds the metrics of %s: those of %s are written to %s.", RESULTS_FILE, _names(others),
+        logging.info("%s contains the metrics of %s, so those of %s are written to %s.", RESULTS_FILE, _names(others),
                      _names(files), with_suffix(RESULTS_FILE, suffix))  # fmt: skip
     return ScoredFiles(directory, suffix, files, precision, step)
 
@@ -121,10 +121,10 @@ class FileScores:
     """The scores of one evaluation, and what was evaluated.
 
     Attributes:
-        suffix: of its files' names; "" for eval_results.txt.
+        suffix: suffix of its files' names; "" for eval_results.txt.
         scores: {name as in eval_results.txt: score}.
-        step: of the evaluated model; None: unknown.
-        precision: as of `ScoredFiles`; None: unknown.
+        step: step of the evaluated model; None if unknown.
+        precision: as of `ScoredFiles`; None if unknown.
         evaluated: as recorded.
     """
 

@@ -20,10 +20,10 @@ class EvalBatches:
 
     Attributes:
         batches: returns the batches from the first on, dicts of tensors [B, ...].
-        order: int [steps, B], the example at each position of a batch, or -1; None: they come in their own order, and a
-            row whose `is_real_example` is 0 is padding.
-        rows: what `Trainable.metrics` compares the outputs with, such as a `dataset.EncodedDataset`; None: the reduced
-            outputs are enough.
+        order: int [steps, B], the example at each position of a batch, or -1; if None, they come in their own order,
+            and a row whose `is_real_example` is 0 is padding.
+        rows: what `Trainable.metrics` compares the outputs with, such as a `dataset.EncodedDataset`; if None, the
+            reduced outputs are enough.
     """
 
     batches: Callable[[], Iterable[dict]]

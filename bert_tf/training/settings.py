@@ -157,7 +157,7 @@ class CheckpointSettings:
     keep_checkpoints: int = option(5, "How many recent checkpoints to keep.", low=1)
     keep_optimizer: bool = option(
         False,
-        "Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the "
+        "Keep the optimizer state in the last and the best checkpoint. Otherwise, both contain only the model once the "
         "run has ended.",
         requires=("do_train",),
     )
@@ -215,7 +215,7 @@ class FineTuningConfig:
     )
     layerwise_lr_decay: float = option(
         1.0,
-        "Learning-rate multiplier per layer, from the top down. 1: all layers train at the same learning rate.",
+        "Learning-rate multiplier per layer, from the top down. With 1, all layers train at the same learning rate.",
         low=0, high=1, requires=("do_train",), decides_result="layer_rates",
     )
     unfreeze_epochs: float = option(

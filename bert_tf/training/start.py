@@ -36,7 +36,7 @@ def first_state(task, run: RunConfig, schedule=None) -> tuple[TrainingState, int
     Args:
         task: see `tasks/base.py`.
         run: the run.
-        schedule: the learning-rate schedule; None: the run's own.
+        schedule: the learning-rate schedule; None for the run's own.
 
     Raises:
         ValueError: a checkpoint does not fit, its configuration does not describe it, there are fewer than

@@ -31,7 +31,7 @@ class TrainingState:
     Attributes:
         model, optimizer, step: of the run.
         settings: settings that must be equal when the run resumes.
-        ended_at: the step after which the run ends early, or had already ended when it was restored; None: neither.
+        ended_at: the step after which the run ends early, or had already ended when it was restored; None for neither.
             Callbacks set it.
         watch: runs during steps, but not while checkpoints are saved and evaluated.
         unreported: results of the steps since the last line of the history, which is a mean over
@@ -52,7 +52,7 @@ class TrainingState:
         """Returns {name: variable or tensor}, for `CheckpointManager.save`.
 
         Args:
-            ended: leave out the state that only further steps need; False: include everything.
+            ended: leave out the state that only further steps need; if False, include everything.
         """
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
@@ -84,19 +84,19 @@ class TrainingState:
         """
         if _SETTINGS not in saved:
             raise ValueError(
-                f"A run resumes only from a checkpoint that it wrote itself. {path} holds no "
-                "run settings. Pass another `output_dir`, or pass `overwrite_output_dir`."
+                f"A run resumes only from a checkpoint that it wrote itself. {path} contains no run settings. Pass "
+                "another `output_dir`, or pass `overwrite_output_dir`."
             )
         check_same(path, json.loads(saved[_SETTINGS]), self.settings, _REMEDY)
         of_run = {_SETTINGS, _UNREPORTED, _ENDED}
         here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in of_run}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(
-                f"{path} does not hold the complete state of this run: {missing[:10]} are missing. Restore a newer "
+                f"{path} does not contain the complete state of this run: {missing[:10]} are missing. Restore a newer "
                 "checkpoint, or pass `overwrite_output_dir` to start over."
             )
         if extra := sorted(saved.keys() - here.keys() - of_run):
-            raise ValueError(f"{path} holds more than this run's model: {extra[:10]}. {_REMEDY}")
+            raise ValueError(f"{path} contains more than this run's model: {extra[:10]}. {_REMEDY}")
         for name in here:
             check_finite(saved[name], name, path)
         for name, variable in here.items():

@@ -24,14 +24,14 @@ class StepConfig:
     """Settings of a training step that do not depend on the task.
 
     Attributes:
-        seed: of all dropout masks, which are a function of (seed, step, replica, micro-batch).
+        seed: random seed of all dropout masks, which are a function of (seed, step, replica, micro-batch).
         accumulation: number of micro-batches per step; apart from rounding, it does not affect the step's result.
-        clip_norm: maximum global norm of the gradients (BERT: 1.0); 0: no clipping.
+        clip_norm: maximum global norm of the gradients (BERT: 1.0); 0 for no clipping.
         use_xla: compile the step as one XLA program or, with a distribution strategy, as three on each replica: forward
             and backward pass, clipping, and update.
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip steps in which they overflow.
         fixed_shapes: batches have one shape, or a few, and graphs may be specialized for them.
-        guard: which losses are bad, so that their step is skipped; None: no step is skipped.
+        guard: which losses are bad, so that their step is skipped; if None, no step is skipped.
         pack_examples: encoders pack the short texts of a batch into shared sequences if at least a fifth of it is
             padding, or, with `use_xla`, of all batches.
         packed_shares: with `use_xla`, the possible numbers of packed sequences; see `fixed_rows.fixed_layout`. XLA
@@ -237,7 +237,7 @@ class TrainStep:
         return losses, gradients
 
     def _cache_gradients(self, batch, parts, normalizers, seed, loss_scale):
-        """Returns the losses and gradients of a loss of the whole batch, whose micro-batches run one after the other.
+        """Returns the losses and gradients of a loss of the whole batch, whose micro-batches run sequentially.
 
         GradCache (Gao et al. 2021): they run forward for their outputs, from which the loss and its gradients by the
         outputs follow, and then again, with the same dropout masks, to propagate these gradients to the variables.

@@ -82,7 +82,7 @@ def tpu_strategy(
     """Connects to a TPU, initializes it (erasing its state) and returns the strategy over its cores.
 
     Args:
-        name: name of a Cloud TPU, or its address "grpc://host:port"; None: the TPUs of this machine, a TPU VM.
+        name: name of a Cloud TPU, or its address "grpc://host:port"; None for the TPUs of this machine, a TPU VM.
         zone, project: of the Cloud TPU, if they differ from this machine's.
 
     Raises:

@@ -56,7 +56,7 @@ TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # the key is also the package's
 
 
 def check_tracking(tracker: str | None):
-    """Raises ValueError if the package of `tracker` cannot be imported; None: no tracker."""
+    """Raises ValueError if the package of `tracker` cannot be imported; None for no tracker."""
     if tracker:
         _package(tracker)
 
@@ -164,6 +164,5 @@ def _read(path):
             return dict(json.load(file))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path} must hold the tracker ids of the run as JSON: {error}. Delete it to start new tracked "
-                "runs."
+                f"{path} must contain the tracker ids of the run as JSON: {error}. Delete it to start new tracked runs."
             ) from error

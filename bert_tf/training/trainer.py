@@ -39,7 +39,8 @@ class Trainer:
     Attributes:
         task: see `tasks/base.py`.
         run: the training run; its output_dir is also searched for a trained model.
-        history: of the training, or None; its report is updated now and then, and when the run ends for any reason.
+        history: history of the training, or None; its report is updated now and then, and when the run ends for any
+            reason.
         model: the trained or restored model.
         global_step: the model's training step.
     """
@@ -70,7 +71,7 @@ class Trainer:
         of the process, every `run.report_steps` and before every checkpoint, so that no checkpoint follows such a step.
 
         Args:
-            batches: takes the step to start at and returns the batches from there on, dicts of tensors [B, ...]. With
+            batches: takes the step to start at and returns the batches from it on, dicts of tensors [B, ...]. With
                 `run.rollback`, it also takes the number of rollbacks so far: a different number must give a different
                 order, for example with `loss_spike_guard.order_seed`.
             on_begin: called once, with the model, after the initial weights and the first batch have been loaded and
@@ -79,9 +80,9 @@ class Trainer:
                 `callbacks.py`; its `resume(step, state)`, if it has one, is called before the first step and after a
                 rollback. Both may end the run early by setting `state.ended_at`.
             held_out: examples to evaluate at every checkpoint, or None.
-            metric_for_best_model: the metric that selects the best model; None: the last step's model is the result.
+            metric_for_best_model: the metric that selects the best model; if None, the last step's model is the result.
             early_stopping: with `metric_for_best_model`: the run stops after this many checkpoints without improvement
-                and counts as finished: training it again does nothing. 0: it runs to its last step.
+                and counts as finished: training it again does nothing. If 0, it runs to its last step.
 
         Raises:
             ValueError: another run is training in the output directory, an argument does not fit, the directory's best
@@ -134,7 +135,7 @@ class Trainer:
             for v in self.model.variables
         ):
             raise ValueError(
-                f"No trained model found: {self.run.output_dir} holds no checkpoint, and "
+                f"No trained model found: {self.run.output_dir} contains no checkpoint, and "
                 f"{f'{init.path} has no head for this task' if init else '`init_checkpoint` is not set'}. Train one "
                 "with `do_train`."
             )
@@ -240,17 +241,17 @@ class Trainer:
             stack.callback(self.history.write_page)  # while the directory is still locked
 
     def _check_newest(self, step):
-        """Refuses to go on from a state that another run has overtaken after it was read, before the lock was held."""
+        """Raises ValueError if another run saved a newer state before this run held the lock."""
         newest, _ = self.checkpoints.latest(warns=False) or (0, "")  # it has warned when the state was read
         if newest != step:
             raise ValueError(
                 f"Another run has changed {self.run.output_dir} while this one was starting: the newest checkpoint was "
-                f"step {step} and is now step {newest}. Run the same command again to resume from there, or choose "
+                f"step {step} and is now step {newest}. Run the same command again to resume from that step, or choose "
                 "another `output_dir`."
             )
 
     def _finish_step(self, step, results, state, finite):
-        """Saves a step, or goes back to an earlier one; returns the step to go on from, and whether it went back."""
+        """Saves a step, or goes back to an earlier one; returns the step to continue from, and whether it went back."""
         state.unreported.append(results)  # before a save, which stores them
         if finite:
             finite.note(step, results)
@@ -309,9 +310,10 @@ def _check_selection(checkpoints, metric_for_best_model):
     best, metric = checkpoints.best(), metric_for_best_model and metric_for_best_model.removeprefix("eval_")
     if best and best.metric != metric:
         raise ValueError(
-            f"{checkpoints.directory} holds a run that keeps its best checkpoint by {best.metric} (step {best.step}: "
-            f"{best.value:.5f}), so `metric_for_best_model` must be {best.metric}; got {metric or 'none'}. Pass "
-            "it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` to start over."
+            f"{checkpoints.directory} contains a run that keeps its best checkpoint by {best.metric} (step "
+            f"{best.step}: {best.value:.5f}), so `metric_for_best_model` must be {best.metric}; got "
+            f"{metric or 'none'}. Pass it to resume that run, use another `output_dir`, or pass `overwrite_output_dir` "
+            "to start over."
         )
 
 

@@ -11,7 +11,7 @@ class EmbeddingLrFactor:
     """Learning-rate factor of the word embeddings; used in `RunConfig.layer_rates` in place of `LayerRates`.
 
     Attributes:
-        embedding_lr_factor: their learning rate divided by that of all other weights, 0 to 1; 0: they are frozen and
+        embedding_lr_factor: their learning rate divided by that of all other weights, 0 to 1; if 0, they are frozen and
             need no gradient and no slots, which makes a step faster.
     """
 
@@ -42,7 +42,7 @@ class EmbeddingLrFactor:
 
 
 def word_rate(embedding_lr_factor: float, is_random: bool) -> EmbeddingLrFactor | None:
-    """Returns the word embeddings' learning-rate factor; None: the same as for all other weights.
+    """Returns the word embeddings' learning-rate factor; None if it is the same as for all other weights.
 
     Args:
         embedding_lr_factor: as in `EmbeddingLrFactor`.

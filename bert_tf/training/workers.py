@@ -55,8 +55,8 @@ def check_equal_on_workers(value: int, what: str):
     (differing,) = total([value != chiefs])
     if differing:
         raise ValueError(
-            f"All workers must have the same {what}: {value} here, {int(chiefs)} on the chief. Start all of them "
-            "with the same flags and files, and with one `output_dir` on a shared disk."
+            f"All workers must have the same {what}: {value} on this worker, {int(chiefs)} on the chief. Start all of "
+            "them with the same flags and files, and with one `output_dir` on a shared disk."
         )
 
 

@@ -24,8 +24,8 @@ def split_answer(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] |
     Args:
         outputs: {output: array [n, ...]}, strings as objects of type bytes.
         n: number of rows in each of them.
-        counts: number of choices or documents in each row, if rows differ; None: as many as there are
-            probabilities or scores.
+        counts: number of choices or documents in each row, if rows differ; if None, as many as there are probabilities
+            or scores.
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a classifier have no

@@ -121,7 +121,7 @@ def _field(content, where, column):
     if column not in row:
         raise ValueError(
             f"{where} lacks the field {column!r}. It has {', '.join(map(repr, row)) or '(none)'}; set `text_column` to "
-            "the field that holds the text."
+            "the field that contains the text."
         )
     if not isinstance(row[column], str):
         raise ValueError(f"{where} must have a string in the field {column!r}; got {type(row[column]).__name__}.")

@@ -44,11 +44,12 @@ def read_text(path: str | os.PathLike, encoding: str | None = None) -> str:
 
     Args:
         path: the file.
-        encoding: of the file, such as "cp1252". If None, UTF-8. In any other encoding, an invalid byte is an error.
+        encoding: encoding of the file, such as "cp1252". If None, UTF-8. In any other encoding, an invalid byte is an
+            error.
 
     Raises:
         ValueError: the path is not a readable file, is compressed although its name does not end in .gz or the other
-            way round, is UTF-16 without an `encoding` that says so, or is not in the `encoding`.
+            way round, is UTF-16 without an `encoding` of UTF-16, or is not in the `encoding`.
     """
     text, lost = read_with_losses(path, encoding)
     if lost:
@@ -218,7 +219,7 @@ def temporary_path(path: str | os.PathLike) -> Iterator[str]:
     `path` does so.
 
     Raises:
-        OSError: nothing can be created there.
+        OSError: no file can be created in the directory.
     """
     with _reserved(os.path.realpath(path)) as (_, reserved):
         yield f"{reserved}{_CONTENT}"
@@ -271,7 +272,7 @@ def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = 
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
         raise ValueError(
-            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose another one."
+            f"`{parameter}` must not exist yet, or be an empty directory. {path} is in use; choose a new directory."
         )
 
 
@@ -317,7 +318,7 @@ def check_exists(path: str, parameter: str | None = None):
     """Raises ValueError if a file does not exist; the message includes the `parameter` that named it."""
     if not os.path.exists(path):
         named, is_pattern = f" (`{parameter}`)" if parameter else "", glob.has_magic(path)
-        remedy = "No file matches this pattern; check it and the folder." if is_pattern else "Check its spelling."
+        remedy = "No file matches this pattern; check it and the directory." if is_pattern else "Check its spelling."
         raise ValueError(f"File not found: {path}{named}. {remedy}")
 
 

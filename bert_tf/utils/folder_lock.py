@@ -55,4 +55,4 @@ def _lock(descriptor, folder, parameter, wait):
     except OSError as error:
         if error.errno not in _NOT_THERE:
             raise
-        logging.warning("%s cannot be locked (%s): make sure that no other run writes there.", folder, error.strerror)
+        logging.warning("%s cannot be locked (%s): make sure that no other run writes to it.", folder, error.strerror)

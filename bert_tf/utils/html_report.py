@@ -84,7 +84,7 @@ class BarCell(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell the darker the greater `share`, 0 to 1, is; what it says must be legible without that."""
+    """A cell the darker the greater `share`, 0 to 1, is; its text must be legible without the color."""
 
     shown: Any
     share: float
@@ -94,7 +94,7 @@ class Page:
     """A page from top to bottom. All text is shown as it is: "<b>" is five characters.
 
     Args:
-        title: of the page.
+        title: title of the page.
         salt: what tells its drawings from those of other pages, where parts of several become one page.
     """
 
@@ -123,7 +123,7 @@ class Page:
         """Adds a square table, such as a confusion matrix.
 
         Args:
-            names: of the L rows and of the L columns.
+            names: names of the L rows and of the L columns.
             cells: L rows of L counts; each one's share in percent and each row's total are shown too.
             row_title, column_title: what the rows and the columns are.
         """
@@ -150,9 +150,9 @@ class Page:
         """Adds a table of rows of any cells: a row's name, its value, remarks if there are any.
 
         Args:
-            heading: what stands above it; None: nothing.
-            rows: of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with columns a
-                long text can be opened.
+            heading: what stands above it; None for nothing.
+            rows: rows of cells, `BarCell` and `Shade` among them; the first one is the row's name. In a table with
+                columns a long text can be opened.
             columns: their names, where the table has columns of its own.
         """
         rows = [tuple(row) for row in rows]
@@ -169,7 +169,7 @@ class Page:
         """Adds a plot, or a note that it is missing if `can_plot` is false. The same data give the same bytes.
 
         Args:
-            heading: what it shows; None: nothing stands above it.
+            heading: what it shows; if None, nothing stands above it.
             draw: called with matplotlib's Axes. One that equals an earlier one is not drawn again.
             height: in inches, for a width of 4.4.
             label: what it shows, for those who cannot see it; by default the heading.

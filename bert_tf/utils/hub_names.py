@@ -1,4 +1,4 @@
-"""Names of models on the Hugging Face Hub, told from local paths."""
+"""Names of models on the Hugging Face Hub, distinguished from local paths."""
 
 import os
 import re

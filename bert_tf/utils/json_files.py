@@ -57,8 +57,7 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} must be {kind}; got {text[:60]!r}, which cannot be parsed ({error}); use another "
-            "file."
+            f"{os.fspath(path)} must be {kind}; got {text[:60]!r}, which cannot be parsed ({error})."
         ) from error
 
 

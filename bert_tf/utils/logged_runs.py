@@ -1,4 +1,4 @@
-"""Runs in processes of their own, each with its log in its folder: what makes many runs below one folder.
+"""Runs in separate processes, each with its log in its folder: what makes many runs below one folder.
 
 A process that is asked to stop ends its child, which saves a checkpoint first. Where it was killed, the child works
 on, and holds the folder's claim until it ends.

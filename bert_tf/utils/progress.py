@@ -101,7 +101,7 @@ class ProgressBar:
         """Draws the bar, unless it was drawn just now.
 
         Args:
-            share: the share of the work that is done. If None, it is unknown.
+            share: the fraction of the work that is done. If None, it is unknown.
             text: text after the bar, truncated at the edge.
         """
         global _drawn

@@ -25,7 +25,7 @@ def message_classes(
         messages: {message: (number, name, type) of each field}; "*" before a type marks repeated fields. A type is a
             scalar such as "int64", another message of this table, or, with dots, one of a file in `imports`.
         imports: files of other messages, which are copied into the pool.
-        syntax: "proto2" if a `string` may hold bytes that are not UTF-8.
+        syntax: "proto2" if a `string` may contain bytes that are not UTF-8.
     """
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{package.replace('.', '/')}.proto", package=package, syntax=syntax, dependency=[f.name for f in imports]

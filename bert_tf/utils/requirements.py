@@ -1,7 +1,7 @@
 """Checks that TensorFlow, tensorflow-text and the CPU are compatible, without importing any of them.
 
 If they are not, an import ends in an undefined symbol, a missing operation or the end of the process. This check takes
-about a millisecond, and says what is wrong and what to do before that happens.
+about a millisecond, and reports the problem and its fix before that happens.
 """
 
 import platform
@@ -56,7 +56,7 @@ def lacks(instructions: str, sets: Collection[str]) -> bool:
 
 
 def check():
-    """Raises ValueError, which says what to do, if TensorFlow, tensorflow-text or the CPU is incompatible."""
+    """Raises ValueError, with instructions, if TensorFlow, tensorflow-text or the CPU is incompatible."""
     from bert_tf.utils import resources
 
     if misfit := find_misfit(_installed()):

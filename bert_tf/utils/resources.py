@@ -43,7 +43,8 @@ def cores() -> int:
 
 
 def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether TensorFlow uses oneDNN here; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of x86 decide.
+    """Returns whether TensorFlow uses oneDNN on this machine; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of
+    x86 decide.
 
     Without oneDNN, TensorFlow's kernels for int8 return nothing.
 

@@ -15,7 +15,7 @@ _BLANKED = [mark for mark in _QUOTES if mark not in "'’"] + ["<"]
 
 
 def split_sentences(paragraphs: list[str], language: str = "en") -> list[str]:
-    """Returns the sentences of `paragraphs`, in order, each run of white space in them as one space; none is empty.
+    """Returns the sentences of `paragraphs`, in order, each run of whitespace in them as one space; none is empty.
 
         ['“Go. Now!” he said.  It', 'Mr. Ray left.']
         ['“Go.', 'Now!” he said.', 'It', 'Mr. Ray left.']

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 
-NO_EFFECT = "No effect here"  # begins the help of a flag that is taken because Google's programs have it
+NO_EFFECT = "No effect"  # begins the help of a flag that is taken because Google's programs have it
 SCORES = "scores"  # `Flag.decides_result` of settings that affect only how a trained model is scored
 
 
@@ -21,11 +21,11 @@ class Flag:
 
     Attributes:
         name: without dashes.
-        default: its value where it is left out; None: none.
+        default: its value if it is not given; None for no default.
         help: one or two sentences for --help.
         kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
         choices: the values of a string, or of each text in a list, that are allowed; () allows all.
-        low, high: inclusive bounds of a number; None: no bound.
+        low, high: inclusive bounds of a number; None for no bound.
         words: texts that a "float" accepts in place of a number, and keeps as they are.
         required: it cannot be left out.
         group: title under which --help shows it.
@@ -33,10 +33,10 @@ class Flag:
         requires: what must be set if this is: names of settings, or `name=value`.
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
-        decides_result: whether the result of a run depends on it. True: its value is part of the run's identity, so a
-            resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
+        decides_result: whether the result of a run depends on it. If True, its value is part of the run's identity, so
+            a resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
             the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
-            resumed run may have another value. False: nothing does, so trying several values is useless.
+            resumed run may have another value. If False, nothing does, so trying several values is useless.
         reads_model: whether it names a model to read, or a "list" several: a path, or a name on the Hugging Face Hub,
             in whose place the program has the path of the downloaded files. "tokenizer": the weights are not read.
     """
@@ -111,7 +111,7 @@ def _fields(kind):
 
 
 def _said(kind, name):
-    """Returns what `option` said of a field, with its group; None if it is no option."""
+    """Returns the arguments of a field's `option`, with its group; None if it is not an option."""
     fields = {each: each.__dict__.get("__dataclass_fields__", {}).get(name) for each in kind.__mro__}
     said = next((field for field in fields.values() if field and "flag" in field.metadata), None)
     if said is None:
@@ -134,7 +134,7 @@ def allowed_values(flag: Flag, in_python: bool = False) -> str:
     """Returns a description of the values that a setting accepts: "one of a, b"; "an integer from 1 to 64".
 
     Args:
-        flag: of the setting.
+        flag: flag of the setting.
         in_python: as a keyword argument; otherwise as a flag.
     """
     if flag.kind == "bool":
@@ -276,8 +276,8 @@ def options_of(kind: type[Options], settings: "Settings | UserSettings", **value
 
     Args:
         kind: a dataclass, such as one of `tasks.options`; a `UserSettings` also takes the names of what the user gave.
-        settings: of a program that has all these flags, or an instance of a class that has all these fields.
-        values: of fields that do not take their flag's value.
+        settings: settings of a program that has all these flags, or an instance of a class that has all these fields.
+        values: values of fields that do not take their flag's value.
 
     Raises:
         AttributeError: it has no flag of a field's name.
@@ -299,7 +299,7 @@ def check_combinations(flags: Iterable[Flag], settings: Settings | UserSettings)
     """Raises ValueError if a setting is given without what it requires, or with what it excludes.
 
     Args:
-        flags: of the settings; those that `settings` does not have require and exclude nothing.
+        flags: flags of the settings; those that `settings` does not have require and exclude nothing.
         settings: as the user gave them.
     """
     values = settings.to_dict()

@@ -1,7 +1,7 @@
 """Handles SIGTERM, Ctrl-C and SIGHUP without interrupting a program at the wrong place.
 
 Python runs a signal's handler between any two steps of the main thread, also inside another handler, and also while the
-thread holds a lock. So a handler here takes no lock and logs nothing: it raises, or it does nothing.
+thread holds a lock. So these handlers take no lock and log nothing: they raise, or do nothing.
 """
 
 import contextlib

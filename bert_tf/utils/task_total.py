@@ -18,11 +18,11 @@ class TaskTotal:
     A task that had begun when the run was killed is run again, and must replace what it left behind.
 
     Args:
-        path: of the file.
+        path: path of the file.
         encode, decode: convert the sum to JSON values and back.
 
     Attributes:
-        total: the sum; None: there is no result yet.
+        total: the sum; if None, there is no result yet.
         done: number of tasks in it.
         is_complete: whether these are all tasks.
     """

@@ -1,4 +1,4 @@
-"""Everything outside TensorFlow's public API that this package uses, so that a new release can break it only here.
+"""Everything outside TensorFlow's public API that this package uses, so that a new release can break only this module.
 
 Each use has a reason: there is no public equivalent (looking up an operation by name, running a session without
 parsing), or it does more than is wanted (`tf.saved_model.load` traces every function again).
@@ -43,7 +43,7 @@ def gpu_memory_limits() -> list[int]:
 
 # Not `Session.run`: it parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.
 def run_options(inter_op_thread_pool: int):
-    """Returns what `run_session` takes; -1: the caller's thread computes all, 0: all of TensorFlow's do."""
+    """Returns what `run_session` takes; with -1, the caller's thread computes all; with 0, all of TensorFlow's do."""
     options = config_pb2.RunOptions(inter_op_thread_pool=inter_op_thread_pool)
     return pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
 

@@ -46,7 +46,7 @@ def read_blocks(paths, formats, options, block_bytes: int = 1 << 20) -> Iterator
     Args:
         paths: list of str, as of `find_text_files`.
         formats: the format of each, in `names.TEXT_FORMATS`.
-        options: `TextOptions`; only `document_start` is used here.
+        options: `TextOptions`; only `document_start` is used.
         block_bytes: at most 8 MiB.
 
     Raises:
@@ -75,7 +75,7 @@ def _blocks(reader, format, options):
 
 
 def _count(lines, data, start, format):
-    """Returns how many of the lines the block takes; the last document begins at line `start` (0: none does)."""
+    """Returns how many of the lines the block takes; the last document begins at line `start` (if 0, none does)."""
     half = data.count(b"\n", 0, len(data) // 2) + 1
     if start >= half:
         return start
@@ -103,7 +103,7 @@ def _follows_blank(lines, i):
 
 
 def _is_blank(line):
-    """As `not str.strip()`, for which there is white space beyond ASCII too, but mostly without decoding."""
+    """As `not str.strip()`, for which there is whitespace beyond ASCII too, but mostly without decoding."""
     return not line.strip(_ASCII_SPACE) or (not line.isascii() and not line.decode("utf-8", "ignore").strip())
 
 

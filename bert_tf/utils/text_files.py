@@ -122,7 +122,7 @@ def _matches(pattern):
     paths = {path for match in matches for path in (files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
         empty = os.path.isdir(pattern)
-        why = "a directory without files; put text there" if empty else "which matches no file; check its spelling"
+        why = "a directory without files; add text to it" if empty else "which matches no file; check its spelling"
         raise ValueError(f"Input must be files, directories or glob patterns; got {pattern!r}, {why}.")
     return sorted(paths)
 

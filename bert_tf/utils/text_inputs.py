@@ -43,7 +43,7 @@ def text_list(texts: Iterable[Any], parameter: str = "texts", pairs: bool = Fals
         both = "all strings, or all pairs of strings" if pairs else "strings"
         raise ValueError(
             f"`{parameter}` must be {both}; got {type(given[odd]).__name__} at position {odd}: "
-            f"{str(given[odd])[:60]!r}; correct it."
+            f"{str(given[odd])[:60]!r}."
         )
     return found
 

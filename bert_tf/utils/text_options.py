@@ -14,8 +14,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 class TextOptions:
     """Rules for splitting text into documents and sentences.
 
-    `document_start` is searched in each line of prose without surrounding white space. For a `language` that
-    sentencex does not support, sentences end as in English.
+    `document_start` is searched in each line of prose without surrounding whitespace. For a `language` that sentencex
+    does not support, sentences end as in English.
 
     Raises:
         ValueError: `document_start` or `language` is invalid.

@@ -46,24 +46,25 @@ class TokenCounts(NamedTuple):
 
     @property
     def truncated_share(self) -> float:
-        """Share of truncated texts; 0 without texts."""
+        """Fraction of truncated texts; 0 without texts."""
         return self.truncated / max(1, self.texts)
 
     @property
     def unknown_share(self) -> float:
-        """Share of unknown tokens; 0 without tokens."""
+        """Fraction of unknown tokens; 0 without tokens."""
         return self.unknown / max(1, self.tokens)
 
     @property
     def unknown_texts_share(self) -> float:
-        """Share of the texts that consist mostly of unknown tokens; 0 without texts."""
+        """Fraction of the texts that consist mostly of unknown tokens; 0 without texts."""
         return self.unknown_texts / max(1, self.texts)
 
     def large(self, share_of_texts: float = LARGE_SHARE_OF_TEXTS) -> set[str]:
-        """Returns which counts are so large that they must be warned of: `truncated`, `unknown`, `unknown_texts`.
+        """Returns which counts are so large that a warning is due: `truncated`, `unknown`, `unknown_texts`.
 
         Args:
-            share_of_texts: of texts that consist mostly of unknown tokens, from which on they must; 0: from one on.
+            share_of_texts: fraction of texts that consist mostly of unknown tokens, from which on it is large; 0 for
+                any such text.
         """
         found = {
             "truncated": self.truncated_share > LARGE_SHARE,
@@ -108,8 +109,8 @@ class TokenCountLog:
     """Adds up counts, and warns once of each kind that is large. Thread-safe.
 
     Args:
-        name: of the model, at the beginning of the warnings.
-        max_seq_length: its maximum length in tokens; None: unknown.
+        name: name of the model, at the beginning of the warnings.
+        max_seq_length: its maximum length in tokens; None if unknown.
         fewest: number of texts below which nothing is warned of.
 
     Attributes:

@@ -20,7 +20,7 @@ class WorkFolder:
     """A work directory, new or existing; removed at the end of a `with` block, unless an error leaves parts in it.
 
     Args:
-        path: of the directory.
+        path: path of the directory.
         manifest: all that determines the bytes of a part; JSON values.
         is_part: returns whether a name in the directory is finished work. Everything else is removed when a job
             resumes.
@@ -79,8 +79,8 @@ class WorkFolder:
         if not os.path.exists(path):
             if strangers := self._strangers():
                 raise ValueError(
-                    f"{self.path} cannot hold the parts of this job: it contains "
-                    f"{min(strangers)} but no {_MANIFEST}. Use another `output_file`."
+                    f"{self.path} cannot be used for the parts of this job: it contains {min(strangers)} but no "
+                    f"{_MANIFEST}. Use another `output_file`."
                 )
         else:
             before = read_manifest(path, "use another `output_file`")

@@ -82,10 +82,10 @@ def test_what_is_no_weight_is_named_in_plain_words():
     def said(*names):
         return str(LoadReport("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
 
-    one = "; 1 entry of the file skipped, not a weight of its own (a buffer, a counter or a second name): position_ids."
+    one = "; 1 entry skipped because it is not a weight (a buffer, a counter or a second name): position_ids."
     assert said("position_ids") == one
     assert said("step", "v", "w", "x", "y") == (
-        "; 5 entries of the file skipped, not weights of their own (optimizer state, counters, second names): "
+        "; 5 entries skipped because they are not weights (optimizer state, counters, second names): "
         "step, v, w, x, ..."
     )
 

@@ -191,5 +191,5 @@ def test_wrong_use(tmp_path):
     with pytest.raises(ValueError, match=r"must be one of .*: \[\]; got 3"):
         CheckpointManager(tmp_path).mark_best(3, "eval_f1", 0.5)
     (tmp_path / "best_checkpoint.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="best_checkpoint.json must hold step, metric and value"):
+    with pytest.raises(ValueError, match="best_checkpoint.json must contain step, metric and value"):
         CheckpointManager(tmp_path).best()

@@ -187,7 +187,9 @@ FAMILY_CASES = {
     "a score that is no number": (PIECES, _piece(b"b", float("nan")), "piece 7 with the score nan"),
     "a score without end": (PIECES, _piece(b"b", float("-inf")), "piece 7 with the score -inf"),
     "a character map that claims 4 GB": (
-        PIECES, _pieces(spec=_message((3, _message((2, b"\xfc\xff\xff\xff" + bytes(8)))))), "does not hold a valid trie"
+        PIECES,
+        _pieces(spec=_message((3, _message((2, b"\xfc\xff\xff\xff" + bytes(8)))))),
+        "does not contain a valid trie",
     ),
     # KerasHub's presets.
     "a preset nested deeply": (_CONFIG, _bytes(_DEEP), "maximum recursion"),

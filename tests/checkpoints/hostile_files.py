@@ -249,7 +249,7 @@ CASES = {
         BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", -1)), "with -4 bytes, of which"
     ),
     "a stream's storage of 2^60": (
-        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are there"
+        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are present"
     ),
     "a member that inflates to 1.9 GB": (BIN, _inflating, "compressed or encrypted, which torch never writes"),
     "a member that is packed by no known method": (BIN, _of_method(99), "compressed or encrypted"),
@@ -313,7 +313,7 @@ CASES = {
     "10^5000": (CONFIG, _config('"vocab_size": 1' + "0" * 5000), "Exceeds the limit"),
     "10^9 layers": (CONFIG, _config('"num_hidden_layers": 1000000000'), "num_hidden_layers must be at most 10,000"),
     "a family that is a list": (CONFIG, _config('"model_type": [[]]'), r"model_type must be one of .*: \[\[\]\]"),
-    "labels that are a number": (CONFIG, _config('"id2label": 5'), r"id2label .* must have .* got 5; correct it"),
+    "labels that are a number": (CONFIG, _config('"id2label": 5'), r"id2label .* must have .* got 5; write it"),
     "labels with a gap": (CONFIG, _config('"id2label": {"0": "a", "2": "b"}'), "consecutive integers from 0 as keys"),
     "labels that are fractions": (CONFIG, _config('"id2label": {"0": 0.5}'), "consecutive integers from 0 as keys"),
     "a list of labels": (CONFIG, _config('"id2label": ["a", "b"]'), "consecutive integers from 0 as keys"),

@@ -184,7 +184,7 @@ def test_classes_of_transformers(case, kind, name, tmp_path):
     [
         ("distilbert", "encoder", "tf1", "requires a BERT as in its modeling.py. This model has has_pooler=False"),
         ("bert", "text", "sentence_transformers", "must not have a head; got classifier; drop it"),
-        ("bert-odd", "encoder", "keras_hub", "This model has hidden_act='gelu'; use another format"),
+        ("bert-odd", "encoder", "keras_hub", "This model has hidden_act='gelu'; use the format bert_tf"),
         ("bert", "spans", "keras_hub", "must be an encoder or a text classifier; got a model for QuestionAns"),
         ("bert", "masked_lm", "keras_hub", "must be an encoder or a text classifier; got a model for Masked"),
         ("ernie", "encoder", "keras_hub", "one of \\['albert', 'bert', .*'xlm-roberta'\\]; got 'ernie'"),

@@ -101,8 +101,8 @@ def test_a_package_that_does_not_match_tensorflow_is_the_one_to_change(monkeypat
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"keras": "3.12.0"}, "keras 3.12.0 has known holes; >=3.14.0 has none"),
-        ({"protobuf": "6.31.1"}, "protobuf 6.31.1 has known holes; >=6.33.5 or >=5.29.6,<6 has none"),
+        ({"keras": "3.12.0"}, "keras 3.12.0 has known vulnerabilities; fixed in >=3.14.0"),
+        ({"protobuf": "6.31.1"}, "protobuf 6.31.1 has known vulnerabilities; fixed in >=6.33.5 or >=5.29.6,<6"),
     ],
 )
 def test_versions_with_security_holes_are_noted(changes, text):
@@ -182,9 +182,10 @@ def test_variables_that_change_nothing(harmless):
 @pytest.mark.parametrize(
     ("sets", "computes", "state", "text"),
     [
-        ({"avx", "avx2", "avx512_bf16", "avx512_vnni"}, True, OK, "avx512_bf16, avx512_vnni; bfloat16 is faster here"),
+        ({"avx", "avx2", "avx512_bf16", "avx512_vnni"}, True, OK,
+         "avx512_bf16, avx512_vnni; bfloat16 is faster on this machine"),
         ({"avx", "avx2", "avx_vnni"}, False, OK, "bfloat16 and int8 instructions: avx_vnni; bfloat16 is not faster"),
-        ({"avx"}, False, WARNING, "bfloat16 is not faster here; without AVX2 everything is slow"),
+        ({"avx"}, False, WARNING, "bfloat16 is not faster on this machine; without AVX2 everything is slow"),
         ({"sse4_2"}, False, FAULT, "bfloat16 and int8 instructions: none; bfloat16 is not"),
     ],
 )

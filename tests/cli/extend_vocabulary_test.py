@@ -127,11 +127,11 @@ def test_words_of_a_file(tmp_path):
     [
         (
             "stent\nheart attack\n",
-            r"words.txt, line 2: a line must hold one word; got 'heart attack'.*\[heart\] \[",
+            r"words.txt, line 2: a line must contain one word; got 'heart attack'.*\[heart\] \[",
         ),
-        ("\n\nbeta-blocker", r"line 3: a line must hold one word; got 'beta-blocker'.*\[beta\] \[-\] \[blocker\]"),
-        ("##itis", r"line 1: a line must hold one word; got '##itis'.*\[#\] \[#\] \[itis\]"),
-        ("\u200b", r"line 1: a line must hold one word.*: none; list"),
+        ("\n\nbeta-blocker", r"line 3: a line must contain one word; got 'beta-blocker'.*\[beta\] \[-\] \[blocker\]"),
+        ("##itis", r"line 1: a line must contain one word; got '##itis'.*\[#\] \[#\] \[itis\]"),
+        ("\u200b", r"line 1: a line must contain one word.*: none; list"),
         (f"a\n{'x' * 201}", "line 2: a word must have at most 200 characters; got 201"),
     ],
 )
@@ -194,7 +194,7 @@ def test_weights_that_no_row_knows(old, tmp_path):
     (tmp_path / "old").mkdir()
     tf1.write_tensors(os.fspath(tmp_path / "old" / "bert_model.ckpt"), tensors)
     save_description(os.fspath(tmp_path / "old"), tiny.config(), tokenizer())
-    with pytest.raises(ValueError, match="must hold the weights of an encoder and .*bert/strange"):
+    with pytest.raises(ValueError, match="must contain the weights of an encoder and .*bert/strange"):
         extend(os.fspath(tmp_path / "old"), tmp_path / "new", ["films"])
 
 

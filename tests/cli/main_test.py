@@ -74,10 +74,10 @@ def test_both_ways_to_start_are_one():
 
 
 def test_flags_without_effect_are_named_once(caplog):
-    table = [*TABLE, Flag("cores", 8, "No effect here.", "integer"), Flag("pools", 0, "No effect here: none.")]
+    table = [*TABLE, Flag("cores", 8, "No effect.", "integer"), Flag("pools", 0, "No effect: none.")]
     settings = Settings({flag.name: flag.default for flag in table}, ["size", "cores", "pools"])
     command_runner.warn_of_ignored(settings, table)
-    assert [record.getMessage() for record in caplog.records] == ["These flags have no effect here: --cores."]
+    assert [record.getMessage() for record in caplog.records] == ["These flags have no effect: --cores."]
 
 
 def test_a_mistake_is_one_message_in_flags():

@@ -106,7 +106,7 @@ def test_a_process_of_such_a_unit(base_path, tmp_path):
 def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
     value = str(not flag.default).lower() if flag.kind == "bool" else flag.default + 2
     serve.warn_without_effect(_settings(f"--{flag.name}={value}"))
-    assert len(log) == 1 and log[0].startswith(f"--{flag.name} has no effect here: ") and log[0].endswith(".")
+    assert len(log) == 1 and log[0].startswith(f"--{flag.name} has no effect: ") and log[0].endswith(".")
     log.clear()
     serve.warn_without_effect(_settings(f"--{flag.name}={str(flag.default).lower()}"))
     assert not log
@@ -149,16 +149,16 @@ def test_threads(words, expected):
     ("words", "line"),
     [
         ("--model_config_file=m.config --model_base_path=/models/x --model_name=x",
-         "--model_base_path, --model_name has no effect here: --model_config_file lists the models."),
+         "--model_base_path, --model_name has no effect: --model_config_file lists the models."),
         ("--platform_config_file=p.txt --enable_batching --saved_model_tags=tpu",
-         "--enable_batching, --saved_model_tags has no effect here: --platform_config_file replaces it."),
+         "--enable_batching, --saved_model_tags has no effect: --platform_config_file replaces it."),
         ("--enable_per_model_batching_parameters",
-         "--enable_per_model_batching_parameters has no effect here without --enable_batching."),
-        ("--max_batch_tokens=64", "--max_batch_tokens has no effect here without --enable_batching."),
+         "--enable_per_model_batching_parameters has no effect without --enable_batching."),
+        ("--max_batch_tokens=64", "--max_batch_tokens has no effect without --enable_batching."),
         ("--model_config_file_poll_wait_seconds=9",
-         "--model_config_file_poll_wait_seconds has no effect here without --model_config_file."),
+         "--model_config_file_poll_wait_seconds has no effect without --model_config_file."),
         ("--tensorflow_session_parallelism=4 --tensorflow_intra_op_parallelism=2",
-         "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism replaces it."),
+         "--tensorflow_session_parallelism has no effect: --tensorflow_intra_op_parallelism replaces it."),
     ],
 )  # fmt: skip
 def test_a_flag_whose_place_another_takes_is_named(words, line, log):
@@ -214,5 +214,5 @@ def test_whether_the_config_can_be_reloaded_is_said_by_its_flag_or_left_to_the_c
 )  # fmt: skip
 def test_folders_of_a_reload_without_one_have_no_effect_and_the_log_says_so(words, has_effect, log):
     serve.warn_without_effect(_settings("--model_config_reload_base_paths=/a", *words))
-    said = ["--model_config_reload_base_paths has no effect here: the config cannot be reloaded."]
+    said = ["--model_config_reload_base_paths has no effect: the config cannot be reloaded."]
     assert log == ([] if has_effect else said)

@@ -82,7 +82,7 @@ def test_help_that_is_turned_off_is_not_asked_for():
     ],
 )
 def test_a_flag_is_shown_in_plain_form(flag, text):
-    made = types.SimpleNamespace(__doc__="Does it.", FLAGS=(flag, Flag("old", 1, "No effect here.")))
+    made = types.SimpleNamespace(__doc__="Does it.", FLAGS=(flag, Flag("old", 1, "No effect.")))
     page = usage.help_page(made, "made", "bert-tf made", False)
     assert " ".join(page.split()) == f"Does it. {usage.group_of(flag)} --{flag.name} {text}"
 

@@ -128,13 +128,13 @@ def test_outputs_that_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", ROWS)
     (tmp_path / "b.csv").write_text("old")
     for output, words in (
-        ("a.csv", "`output_file` must not be the table that is read"),
+        ("a.csv", "`output_file` must not be the input file"),
         ("b.csv", "`output_file` must not exist yet.*or set `overwrite`"),
         ("b.jsonl", "`output_file` must end in .csv, like "),
     ):
         with pytest.raises(ValueError, match=words):
             clean_table(path, str(tmp_path / output))
-    with pytest.raises(ValueError, match="must not be the table that is read"):
+    with pytest.raises(ValueError, match="must not be the input file"):
         clean_table(path, path, overwrite=True)
     assert (tmp_path / "b.csv").read_text() == "old"
     with pytest.raises(ValueError, match=r"missing column 'no' \(`label_column`\)"):

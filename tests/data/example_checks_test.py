@@ -349,5 +349,5 @@ def test_a_text_may_have_none_of_several_labels(tmp_path):
     assert (of_one.kind, of_one.remedy) == ("empty_labels", "fill it in or remove the row")
     assert (of_several.kind, of_several.remedy) == (
         "empty_labels",
-        "write an empty list or field where a text has none of the labels; otherwise, fill it in or remove the row",
+        "write an empty list or field for an example without labels; otherwise, fill it in or remove the row",
     )

@@ -156,7 +156,7 @@ BAD = {  # task, split, content, message after the directory
     "score over the scale": ("sts-b", "train", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t5.2\n",
                              r"train\.tsv:2: the score must "
                              r"be a number from 0 to 5; got '5\.2' in column 'score'; correct this line, or "
-                             r"check that `data_dir` holds GLUE's STS-B"),
+                             r"check that `data_dir` contains GLUE's STS-B"),
     "score below it": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t-0.1\n", r"dev\.tsv:2: .*got '-0\.1'"),
     "score that is none": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\tnan\n", r"dev\.tsv:2: .*got 'nan'"),
     "stray quote": ("rte", "train", _NLI + '0\ta\tb\tentailment\n1\ta "b c\tentailment"\n',
@@ -213,7 +213,8 @@ def test_every_glue_task_has_known_metrics_sorted_labels_and_its_leaderboard_fil
 
 def test_a_missing_file_points_to_the_folder_inside(tmp_path):
     words = (
-        f"`data_dir={tmp_path}` does not contain dev.tsv of GLUE's CoLA. It contains []; put GLUE's CoLA there"
+        f"`data_dir={tmp_path}` does not contain dev.tsv of GLUE's CoLA. It contains []; set "
+        "`data_dir` to the directory that contains dev.tsv"
     )
     with pytest.raises(ValueError, match=re.escape(words)):
         glue.read_split(tmp_path, "cola", "dev")
@@ -229,7 +230,7 @@ def test_the_files_of_another_task_are_refused(tmp_path):
     (tmp_path / "train.tsv").write_text("sentence\tlabel\nfine\t1\n")
     with pytest.raises(
         ValueError,
-        match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` holds GLUE's CoLA, which `task_name=cola` reads",
+        match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` contains GLUE's CoLA, which `task_name=cola` reads",
     ):
         glue.read_split(tmp_path, "cola", "train")
     with pytest.raises(ValueError, match=r"train\.tsv:1: missing columns '#1 String'.*; check that `data_dir`"):

@@ -200,10 +200,10 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "open quote": ("a.csv", 'text\nx\n"y\nz\n', {}, r"a\.csv:3: .* is not valid CSV.*unexpected end"),
     "after quote": ("a.csv", 'text\n"x" y\n', {}, r"a\.csv:2: .*'\"'.*double quotes"),
     "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object; got "
-             r"'\{\"text\":', which cannot be parsed \(.*\); correct"),
+             r"'\{\"text\":', which cannot be parsed \(.*\)\.$"),
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*cannot be parsed"),
     "key twice": ("a.jsonl", '{"text": "x", "text": "y"}\n', {}, r"a\.jsonl:1: every line must be one JSON object.*"
-                  r"the key 'text' occurs more than once\); correct this line"),
+                  r"the key 'text' occurs more than once\)\."),
     "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*got \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: missing column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),

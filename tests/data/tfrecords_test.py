@@ -111,9 +111,9 @@ def test_refuses_records_without_the_expected_features(tmp_path):
     for names, expect, message in (
         (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* `max_seq_length=128`"),
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
-        (("input_ids",), {"sentence_ids": None}, r"lacks sentence_ids. Its records hold input_ids, "),
-        (("sentence_ids",), None, r"lacks sentence_ids. Its records hold"),
-        (("label_ids",), None, r"must hold label_ids as 1 int64; got 2 int64; create the records again, or"),
+        (("input_ids",), {"sentence_ids": None}, r"lacks sentence_ids. Its records contain input_ids, "),
+        (("sentence_ids",), None, r"lacks sentence_ids. Its records contain"),
+        (("label_ids",), None, r"must contain label_ids as 1 int64; got 2 int64; create the records again, or"),
     ):
         with pytest.raises(ValueError, match=message):
             read_records([path], names=names, expect=expect)
@@ -121,10 +121,10 @@ def test_refuses_records_without_the_expected_features(tmp_path):
 
 def test_refuses_features_of_another_type_and_unknown_ones(tmp_path):
     path = written(tmp_path / "a", {"input_ids": np.ones((2, 3), np.float32)})
-    with pytest.raises(ValueError, match="must hold input_ids as int64; got 3 float32"):
+    with pytest.raises(ValueError, match="must contain input_ids as int64; got 3 float32"):
         read_records([path])
     path = written(tmp_path / "b", {"unique_ids": np.ones((2, 1), np.int32)})
-    with pytest.raises(ValueError, match="lacks input_ids. Its records hold unique_ids; create them again"):
+    with pytest.raises(ValueError, match="lacks input_ids. Its records contain unique_ids; create them again"):
         read_records([path])
 
 

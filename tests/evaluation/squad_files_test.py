@@ -34,14 +34,14 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON in SQuAD's format; got '\{', which cannot be parsed \(.*\); use another"),
-        ({"dat": []}, r"dev\.json: .* 'data' is a list; got the keys \['dat'\]; correct the file"),
+        ("{", r"dev\.json must be JSON in SQuAD's format; got '\{', which cannot be parsed \(.*\)\.$"),
+        ({"dat": []}, r"dev\.json: .* 'data' is a list; got the keys \['dat'\]\.$"),
         ({"data": {"a": 1}}, r"requires an object in which 'data' is a list; got 'data': \{'a': 1\}"),
         ({"data": []}, r"dev\.json contains no questions"),
         (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* The id is that of data\[0\].*qas\[0\]"),
         (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have a unique id"),
         (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text; got 'text': 7"),
-        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text; got 'id': \['b'\]; correct"),
+        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text; got 'id': \['b'\]\.$"),
     ],
 )
 def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
@@ -52,8 +52,9 @@ def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
 @pytest.mark.parametrize(
     "read, content, message",
     [
-        (read_predictions, [], r"must be one JSON object, keyed by question id; got list; use another"),
-        (read_predictions, {"q": None}, r"every value must be a text; got None for 'q'; correct it"),
+        (read_predictions, [],
+         r"must be one JSON object, keyed by question id; got list; pass a file such as predictions\.json\."),
+        (read_predictions, {"q": None}, r"every value must be a text; got None for 'q'; check that this is the right"),
         (read_null_odds, {"q": "1"}, r"must be a finite number; got '1' for 'q'"),
         (read_null_odds, '{"q": NaN}', r"must be a finite number; got nan for 'q'"),
     ],

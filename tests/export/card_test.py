@@ -188,7 +188,7 @@ def test_a_card_of_several_labels_states_thresholds_averages_and_labels_that_are
     several = ClassificationTask(tiny.config(), 2, "multi_label", ["film", "good"])
     text = card(facts, several)
     assert "| thresholds | 0.5 for every label |" in text
-    assert "f1, precision and recall are micro averages, of all yeses, whatever their label." in text
+    assert "f1, precision and recall are micro averages over all labels." in text
     assert "- 1 label is predicted for every example of dev.tsv, although not all have it: 'film' (2 of 7).\n" in text
     fitted = ClassificationTask(tiny.config(), 2, "multi_label", ["film", "good"], thresholds=[0.75, 0.15])
     assert "| thresholds | film 0.7500, good 0.1500 |" in card(facts, fitted)

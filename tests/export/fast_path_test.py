@@ -155,7 +155,7 @@ def test_a_version_without_litert_is_refused_if_it_must_answer(exported):
 
 
 DAMAGE = {
-    SPEED: (lambda data: b"{}", r"speed.json must hold 'most_texts' by length, .*; got '\{\}'. Export"),
+    SPEED: (lambda data: b"{}", r"speed.json must contain 'most_texts' by length, .*; got '\{\}'. Export"),
     MODEL_FILE: (lambda data: data[:1000], r"model.tflite must be a .tflite file exported by bert_tf"),
 }
 

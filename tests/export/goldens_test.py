@@ -186,7 +186,7 @@ def _cut(path):
     ("damage", "file", "message"),
     [
         (pathlib.Path.unlink, "assets.extra/golden_requests", r"has no golden requests \(assets.extra/golden_r"),
-        (_cut, "assets.extra/golden_requests", "does not hold TFRecords of PredictionLog with responses:"),
+        (_cut, "assets.extra/golden_requests", "does not contain TFRecords of PredictionLog with responses:"),
         (_flip, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
         (_cut, "variables/variables.data-00000-of-00001", "is not a complete SavedModel:"),
         (pathlib.Path.unlink, "variables/variables.index", "has no readable weights:"),

@@ -256,7 +256,7 @@ def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(
         form.check_folder(tmp_path / "new")
         with pytest.raises(ValueError, match=f"{mine}/7 is itself a version .*Use its parent directory, "):
             form.check_folder(tmp_path / mine / "7")
-        with pytest.raises(ValueError, match="must hold versions of one kind: .* Version 7 in"):
+        with pytest.raises(ValueError, match="must contain versions of one kind: .* Version 7 in"):
             form.check_folder(tmp_path / other)
     with pytest.raises(ValueError, match="saved_model.pb: .*saved_model.pb is not a directory"):
         ExportOptions().check_folder(tmp_path / "served" / "7" / "saved_model.pb")

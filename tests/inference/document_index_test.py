@@ -66,7 +66,7 @@ def test_whole_or_not_at_all(model, path, tmp_path):
         ("text", texts | 0xFF, "text of row .: 'utf-8'"),
         ("payload", payloads * 0 + ord("["), "payload of row .: "),
         ("id_rows", np.full(5, 5), "an id in row 5 of 5"),
-        ("ids_splits", np.array([0, 5, 1, 3, 4, 5]), "ids whose bytes are not there"),
+        ("ids_splits", np.array([0, 5, 1, 3, 4, 5]), "ids with missing bytes"),
     ):
         shutil.copytree(path, tmp_path / "damaged", dirs_exist_ok=True)
         np.save(tmp_path / "damaged" / "segment-000001" / f"{name}.npy", array)

@@ -31,7 +31,7 @@ OUT = "--output_file=HOME/bad.npz"
 BAD = {
     "layers": ([*BASE, OUT, "--layers=top"], "--layers must be one of embeddings, second_to_last, last, "),
     "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be layer indices from -2 to 1: there are 2 "
-                                             "layers; got 2; choose others."),
+                                             "layers; got 2."),
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 requires a model with at least 4"),
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling=mean and --unit=word cannot be"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),
@@ -81,7 +81,7 @@ def test_each_command_line_ends_well(results, case):
 
 
 def test_lines_are_google_s(home, results, bert):
-    ignored = "These flags have no effect here: --master, --batch_size, --use_one_hot_embeddings."
+    ignored = "These flags have no effect: --master, --batch_size, --use_one_hot_embeddings."
     assert ignored in results["lines"]["log"]
     lines = _lines(home / "lines.jsonl")
     for n, (line, texts) in enumerate(zip(lines, [LINES[0].split(" ||| "), LINES[1:2], LINES[2:]], strict=True)):

@@ -123,7 +123,7 @@ def test_texts_come_from_arguments_a_file_or_standard_input(tmp_path, monkeypatc
 
 def test_a_model_without_the_head_is_refused(tmp_path):
     tiny.checkpoint(tmp_path)
-    with pytest.raises(ValueError, match=r"masked-LM head is required .cls/pred.*bert_model\.ckpt has none"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required .cls/pred.*bert_model\.ckpt has no such head"):
         Filler(tmp_path)
 
 
@@ -139,7 +139,7 @@ def test_a_discriminator_is_refused(tmp_path):
 
 
 def test_minilm_has_no_head(minilm):
-    with pytest.raises(ValueError, match=r"masked-LM head is required.*model\.safetensors has none: it is a bare"):
+    with pytest.raises(ValueError, match=r"masked-LM head is required.*\.safetensors has no such head: it is a bare"):
         Filler(minilm)
 
 
@@ -163,7 +163,8 @@ def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(pretrained):
 def test_unknown_words_are_said(filler, caplog):
     caplog.set_level("WARNING")
     list(filler(["xyzzy [MASK] film"]))
-    assert "1 of 3 tokens are [UNK], not in the vocabulary. Check that `do_lower_case`, true here" in caplog.text
+    words = "1 of 3 tokens are [UNK], that is, not in the vocabulary. Check that `do_lower_case` (now true)"
+    assert words in caplog.text
 
 
 @pytest.fixture(scope="module")

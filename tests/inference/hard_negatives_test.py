@@ -255,14 +255,14 @@ def test_whole_or_not_at_all(index, tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--range_max=3"], "--range_max must be at least the sum of --range_min and --num_negatives; got"),
-    (["--text_column=text_a"], "--text_column must name two columns here; got 1: text_a"),
+    (["--text_column=text_a"], "--text_column must name two columns; got 1: text_a"),
     (["--queries_file=q.tsv"], "--queries_file requires --qrels_file. Add"),
     (["--queries_file=q.tsv", "--qrels_file=q.txt"], "Pass either --input_file, or --queries_file "
      "with --qrels_file; got both."),
     (["--input_file="], "--qrels_file; got neither."),
     (["--input_file=", "--queries_file=q.tsv", "--qrels_file=q.txt", "--header=false"],
      "--header requires --input_file; got --queries_file; remove --header"),
-    (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can hold lists; got a.tsv"),
+    (["--output_file=a.tsv"], "--output_file must be a .jsonl file, which can contain lists; got a.tsv"),
 ])  # fmt: skip
 def test_what_cannot_be_mined_is_refused(words, message, index, tmp_path):
     ended = _run(index, tmp_path, *words)

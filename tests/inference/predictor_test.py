@@ -246,13 +246,13 @@ def _frame():
 @pytest.mark.parametrize(
     "name, texts, message",
     [
-        ("classification", 5, "`texts` must be a text, or a list or other iterable of texts; got 5."),
-        ("classification", None, "`texts` must be a text, or a list or other iterable of texts; got None."),
+        ("classification", 5, "`texts` must be a string, or a list or other iterable of texts; got 5."),
+        ("classification", None, "`texts` must be a string, or a list or other iterable of texts; got None."),
         ("classification", ["a", None], "`texts` must not have missing texts; got None at position 1"),
-        ("classification", ["a", 5], "An item must be a text, a tuple of texts or a dictionary; got 5."),
+        ("classification", ["a", 5], "An item must be a string, a tuple of strings or a dictionary; got 5."),
         ("classification", {"a", "b"}, "got a set, which has no order"),
-        ("classification", {"words": "a"}, "a text, or a dictionary with the key 'text'; got {'words': 'a'}."),
-        ("classification", [("a", "b")], "Each example must be a text, or a dictionary with the key 'text'; got ('a',"),
+        ("classification", {"words": "a"}, "a string, or a dictionary with the key 'text'; got {'words': 'a'}."),
+        ("classification", [("a", "b")], "Each example must be a string, or a dictionary with the key 'text'; got ('a"),
         ("classification", {"text": ["a"]}, "`text` must be strings; got list at position 0"),
         ("classification", "frame", "got a DataFrame of text, more; choose one of them"),
         ("questions", "a", "Each example must have the texts question, context, in a tuple in this order or"),
@@ -288,7 +288,7 @@ def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
         (lambda: bert_tf.Predictor(tmp_path / "gliner"), "GLiNER models, which find entities of any named type, are "
          "not supported; got"),
         (lambda: bert_tf.Predictor(os.path.dirname(exported("questions"))), "which has one directory per model"),
-        (lambda: bert_tf.Predictor(encoder), "encoder does not state what it predicts: it has no task.json"),
+        (lambda: bert_tf.Predictor(encoder), "encoder does not define a task: it has no task.json"),
         (lambda: bert_tf.Predictor(trained("tagging"), pairs=True), "`pairs` is only for Hugging Face text "
          "classifiers."),
         (lambda: bert_tf.Predictor(exported("tagging"), pairs=True), "takes text; remove it."),

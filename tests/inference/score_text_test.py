@@ -118,7 +118,7 @@ BAD = {
     "no output": (["--input_file=HOME/in.txt"], "--output_file; got --input_file=HOME/in.txt."),
     "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "got texts as arguments and"),
     "two columns": (["--input_file=HOME/in.tsv", "--text_column=n,sentence", "--output_file=HOME/x.npz"],
-                    "--text_column must name a single column here; got n,sentence"),
+                    "--text_column must name a single column; got n,sentence"),
     "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.txt"], "must end in .npz, .jsonl, .parquet or .csv"),
     "an encoder": (["--model=HOME/encoder", "a text"], "A masked-LM head is required"),
 }  # fmt: skip

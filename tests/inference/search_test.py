@@ -279,7 +279,7 @@ def test_the_column_of_ids_may_have_any_name_and_numbers(model, tmp_path):
     ("words", "message"),
     [
         (["embed", "--index_dir=HOME/new", "--update", "--id_column=key"], "new does not exist. Check the path."),
-        (["embed", "--index_dir=INDEX"], "is an index; add to it with --update, or choose another directory."),
+        (["embed", "--index_dir=INDEX"], "is an index; add to it with --update, or choose a new directory."),
         (["embed", "--index_dir=INDEX", "--update"], "--update requires --id_column, which identifies the texts"),
         (["embed", "--index_dir=INDEX", "--update", "--id_column=key", "--pooling=max"],
          "--update and --pooling cannot be combined. Remove one."),

@@ -215,7 +215,7 @@ def test_the_identity_is_of_the_files_and_the_recipe(plain, tmp_path):
     [
         ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
                       {"type": "sentence_transformers.models.LSTM", "path": "2"}]},
-         "got 'LSTM'; use another model"),
+         "got 'LSTM', which bert_tf does not support"),
         ({"1_Pooling__config": {"pooling_mode": "median"}}, "must use supported poolings"),
     ],
 )  # fmt: skip
@@ -243,7 +243,7 @@ def test_a_dense_module_may_add_its_input(width, tmp_path):
 def test_activations_that_we_do_not_have(plain, tmp_path):
     dense = {"in_features": 32, "out_features": 5, "activation_function": "mine.Swish"}
     path = changed(plain, tmp_path, (*PLAIN, ("Dense", "2_Dense")), **{"2_Dense__config": dense})
-    with pytest.raises(ValueError, match="must be one of Tanh, .*2_Dense has mine.Swish. Use another"):
+    with pytest.raises(ValueError, match="must be one of Tanh, .*2_Dense has mine.Swish, which is not"):
         SentenceEncoder(path)
 
 

@@ -257,7 +257,7 @@ BAD = {
     "a temperature for a model elsewhere": (
         ["--do_eval", "--fit_temperature", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/done",
          "--max_seq_length=16"],
-        r"--fit_temperature is stored with the trained model, but there is none in --output_dir, .*/out\.",
+        r"--fit_temperature is stored with the trained model, but --output_dir, .*/out, contains no trained",
     ),
     "a language of a task in English alone": (
         [*GLUE, "--xnli_language=de"],

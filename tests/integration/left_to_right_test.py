@@ -181,9 +181,9 @@ def test_a_foreign_classifier_reads_another_piece_than_there_and_the_log_says_so
     save_file({names[name]: array for name, array in weights.items()},
               home / "foreign" / "model.safetensors", {"format": "pt"})  # fmt: skip
     bert_tf.load(home / "left")
-    assert "head for whole texts" not in caplog.text
+    assert "sequence-level head" not in caplog.text
     assert bert_tf.load(home / "foreign").head is not None
-    assert "model.safetensors is a causal (left-to-right) model (is_decoder) with a head for whole texts" in caplog.text
+    assert "model.safetensors is a causal (left-to-right) model (is_decoder) with a sequence-level head" in caplog.text
 
 
 def test_what_the_first_piece_cannot_say_is_refused(home, left):
@@ -205,8 +205,8 @@ def test_formats_that_would_forget_it_are_refused(home, left):
     for bert, form, message in (
         (left, "tf1", r"requires a BERT as in its modeling.py. This model has is_decoder=True"),
         (left, "keras_hub", "has no equivalent class"),
-        (albert, "huggingface", "is_decoder with model_type='albert', whose encoder is bidirectional there"),
-        (classifier, "huggingface", r"cannot have a head for whole texts.* `leave_out=classifier/\.\*`"),
+        (albert, "huggingface", "is_decoder with model_type='albert', whose encoder is bidirectional in Transformers"),
+        (classifier, "huggingface", r"cannot have a sequence-level head.* `leave_out=classifier/\.\*`"),
     ):
         with pytest.raises(ValueError, match=message):
             bert_tf.save(bert, home / "refused", form)

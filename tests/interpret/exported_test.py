@@ -252,9 +252,9 @@ def test_attributions_are_for_a_few_texts_at_a_time(classifier):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        (EmbeddingTask, "requires .*a model for embedding has none. Remove attributions"),
-        (MultipleChoiceTask, "requires .*a model for multiple_choice has none"),
-        (lambda c: ClassificationTask(c, 2, lstm_units=4), "requires .*a model for classification has none"),
+        (EmbeddingTask, "requires .*a model for embedding has no such head. Remove attributions"),
+        (MultipleChoiceTask, "requires .*a model for multiple_choice has no such head"),
+        (lambda c: ClassificationTask(c, 2, lstm_units=4), "requires .*a model for classification has no such head"),
         (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "cannot explain.* averages over"),
     ],
 )

@@ -50,15 +50,15 @@ def test_published_names_of_rotary_positions_change_nothing(name):
 
 def test_other_names_of_rotary_positions_are_refused():
     message = (
-        'position_embedding_type must be "absolute", "rope", "sans_pos" or absent, because positions are rotary here; '
-        "got 'relative_key'; use another model."
+        'position_embedding_type must be "absolute", "rope", "sans_pos" or absent, because positions are rotary in '
+        "bert_tf; got 'relative_key', which is not supported."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EncoderConfig.from_dict({**MODERNBERT, "position_embedding_type": "relative_key"})
 
 
 def test_embeddings_without_positions_are_refused_where_positions_are_learned():
-    with pytest.raises(ValueError, match='must be "absolute" or absent, because positions are learned embeddings here'):
+    with pytest.raises(ValueError, match='must be "absolute" or absent, because positions are learned embeddings in'):
         EncoderConfig.from_dict({"vocab_size": 9, "position_embedding_type": "sans_pos"})
 
 

@@ -167,7 +167,7 @@ def test_the_poolers_activation_has_the_names_that_other_activations_have(act):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"share_att_key": None}, "share_att_key must be true for this model_type; got none; use another model"),
+        ({"share_att_key": None}, "share_att_key must be true for this model_type; got none, which bert_tf does"),
         ({"share_att_key": False}, "share_att_key must be true for this model_type; got False"),
         ({"norm_rel_ebd": "none"}, 'norm_rel_ebd must be "layer_norm" for this model_type; got \'none\''),
         ({"relative_attention": False}, "relative_attention must be true for this model_type; got False"),

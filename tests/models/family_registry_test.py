@@ -87,7 +87,7 @@ def test_what_is_built_in_python_is_written_and_read_again(model_type, tmp_path)
 def test_what_a_family_does_not_have_is_not_saved(fields, must, received, tmp_path):
     message = (
         f"A configuration with model_type={fields['model_type']!r} must have {must} to be saved, because files with "
-        f"this type are always loaded with it; got {received}; change it, or use another model_type."
+        f"this type are always loaded with it; got {received}; set {must}."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EncoderConfig(vocab_size=9, **fields).save(tmp_path / "config.json")

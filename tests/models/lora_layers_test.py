@@ -91,5 +91,5 @@ def test_a_configuration_keeps_them(tmp_path):
     config.save(tmp_path / "bert_config.json")
     assert EncoderConfig.load(tmp_path) == config and config.lora.scale == 2
     for wrong in (2, {"rank": 2}, {"rank": 2, "alpha": 1, "dropout": 0.1}):
-        with pytest.raises(ValueError, match="lora must hold .'rank', 'alpha', 'targets'.. got "):
+        with pytest.raises(ValueError, match="lora must contain .'rank', 'alpha', 'targets'.. got "):
             tiny.config(lora=wrong)

@@ -33,7 +33,7 @@ def padded(encoder):
      ("token_type_ids", "segment_ids"), ("input_type_ids", "segment_ids"), ("segment_id", "segment_ids")],
 )  # fmt: skip
 def test_another_name_is_refused_with_ours(encoder, theirs, ours):
-    told = f"got `{theirs}`, which is called `{ours}` here"
+    told = f"got `{theirs}`, which is called `{ours}` in bert_tf"
     with pytest.raises(ValueError, match=told):
         encoder({"input_ids": np.array(IDS), theirs: np.array(MASK)})
     with pytest.raises(ValueError, match=told):  # in a functional model
@@ -48,8 +48,8 @@ def test_all_other_names_are_listed_at_once(encoder):
         encoder(given)
     assert str(raised.value) == (
         "`inputs` must only have `input_ids`, `input_mask`, `segment_ids`, `sentence_ids`; got `token_ids`, which "
-        "is called `input_ids` here; `padding_mask`, which is called `input_mask` here; `label_ids`, which this model "
-        "does not use: omit it."
+        "is called `input_ids` in bert_tf; `padding_mask`, which is called `input_mask` in bert_tf; "
+        "`label_ids`, which this model does not use: omit it."
     )
 
 
@@ -116,7 +116,7 @@ def test_pretraining_models_refuse_what_they_do_not_read(make):
     batch = fake_batch((*ENCODER_FEATURES[:3], "masked_lm_positions"), vocab_size=len(tiny.VOCAB))
     assert "mlm_logits" in model(batch)
     del batch["input_mask"]
-    with pytest.raises(ValueError, match="`attention_mask`, which is called `input_mask` here"):
+    with pytest.raises(ValueError, match="`attention_mask`, which is called `input_mask` in bert_tf"):
         model(batch | {"attention_mask": np.ones((4, 16))})
 
 

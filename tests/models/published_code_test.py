@@ -100,7 +100,7 @@ def test_scaling_by_the_length_of_other_texts_limits_the_length(caplog):
         (_but(NOMIC, activation_function="gelu"), "activation_function must be 'swiglu' or absent"),
         (_but(NOMIC, moe_every_n_layers=2), "moe_every_n_layers must be 0 or absent, because all tokens pass through"),
         (_but(NOMIC, num_heads_kv=4), "num_heads_kv must be null or absent"),
-        (_but(NOMIC, n_inner=None), "n_inner must be stated for this model_type; got none"),
+        (_but(NOMIC, n_inner=None), "n_inner must be set for this model_type; got none"),
         (_but(NOMIC, rotary_emb_base=None), "rotary_emb_base must be a positive number for this model_type; got"),
         (_but(NOMIC, head_dim=32), "head_dim must be 64, hidden_size / num_attention_heads, or absent; got 32"),
         (_but(NOMIC, rope_parameters={"rope_type": "yarn", "rope_theta": 1000}), "rope_parameters must have the rope_"),

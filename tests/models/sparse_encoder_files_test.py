@@ -38,7 +38,7 @@ def test_other_directories_have_no_such_settings(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "files", "message"),
     [
-        ((*OLD, ("Normalize", "2")), {}, "must consist of .* lists MLMTransformer, SpladePooling, Normalize; use an"),
+        ((*OLD, ("Normalize", "2")), {}, "must consist of .* lists MLMTransformer, SpladePooling, Normalize, which"),
         ((("Transformer", ""), ("Pooling", "1_Pooling"), ("SparseAutoEncoder", "2")),
          {"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "lists Transformer, Pooling, SparseAuto"),
         (LATER, {"sentence_bert_config": {}}, "transformer_task in .* must be 'fill-mask', .* got None"),

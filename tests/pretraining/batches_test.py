@@ -59,10 +59,11 @@ def test_a_pattern_that_matches_nothing(tmp_path):
 
 
 def test_records_made_for_another_length(files):
-    message = "must hold input_ids as 8 int64; got 3 int64; create the records again with `max_seq_length=8`, or"
-    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} set `max_seq_length=3` here"):
+    message = "must contain input_ids as 8 int64; got 3 int64; create the records again with `max_seq_length=8`, or"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} set `max_seq_length=3` for this run"):
         Records.of(files.paths, 8, 2)
-    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* set `max_predictions_per_seq=2` here"):
+    message = "masked_lm_positions as 20 int64. .* set `max_predictions_per_seq=2` for this run"
+    with pytest.raises(ValueError, match=message):
         Records.of(files.paths, 3, 20)
 
 

@@ -108,7 +108,7 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
     with caplog.at_level(logging.WARNING, logger="absl"):
         _check([*several, several[0]], tokenizer)
     (line,) = caplog.records
-    assert f"2 of 3 record files, such as {tmp_path}/a, do not state how they were made" in line.getMessage()
+    assert f"2 of 3 record files, such as {tmp_path}/a, do not describe how they were made" in line.getMessage()
     assert "letter case" in line.getMessage() and "sentence objective are unknown" in line.getMessage()
     assert several[0].sentence_objective is None and several[2].sentence_objective == "nsp"
 
@@ -134,4 +134,4 @@ def test_a_model_with_other_special_tokens(tmp_path):
 
 def test_without_masks_there_is_less_to_see(tmp_path, tokenizer, caplog):
     _check([_records(tmp_path / "a", masked=False)], tokenizer)
-    assert "do not state how they were made" in caplog.text
+    assert "do not describe how they were made" in caplog.text

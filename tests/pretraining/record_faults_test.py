@@ -85,7 +85,7 @@ def test_a_compressed_file_cut_in_the_middle(tmp_path):
     path = _write(tmp_path / "b.tfrecord.gz", _features())
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    _refused(path, rf"{path} is not a complete .* cannot be read from record \d+ on, because it is truncated")
+    _refused(path, rf"{path} is not a complete .* cannot be read from record \d+ on, where it is truncated")
 
 
 def test_a_flipped_bit(path):
@@ -212,11 +212,11 @@ def test_records_of_another_kind(tmp_path):
     features = _features(3)
     ours = {name: features[name] for name in ("input_ids", "input_mask", "segment_ids")}
     path = _write(tmp_path / "c.tfrecord", ours | {"label_ids": np.zeros((3, 1), int)})
-    message = f"{path} does not hold pretraining records, but records with .*label_ids"
+    message = f"{path} does not contain pretraining records, but records with .*label_ids"
     with pytest.raises(ValueError, match=message):
         Records.of([str(path)])
     path = _write(tmp_path / "c.tfrecord", {"label_ids": np.zeros((3, 1), int)})
-    with pytest.raises(ValueError, match="does not hold pretraining records, but records with label_ids"):
+    with pytest.raises(ValueError, match="does not contain pretraining records, but records with label_ids"):
         Records.select([str(path)], S)
 
 

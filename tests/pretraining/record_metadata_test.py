@@ -50,7 +50,7 @@ def test_files_of_others_say_nothing(tmp_path):
 def test_what_cannot_be_understood_is_refused(tmp_path, said):
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[said]))
     stamp = tf.train.Example(features=tf.train.Features(feature={"made_with": feature})).SerializeToString()
-    with pytest.raises(ValueError, match="a must state how it was made in made_with, a feature of its first record."):
+    with pytest.raises(ValueError, match="a must describe how it was made in made_with, a feature of its first"):
         RecordMetadata.of(_write(tmp_path / "a", stamp))
 
 

@@ -59,7 +59,7 @@ def test_rows_and_texts_are_bounded(stubs):
 
 def test_numbers_that_a_tensor_does_not_hold_are_few():
     many = tf.make_tensor_proto(7, tf.int32, shape=[4096, 17])
-    with pytest.raises(ServingError, match="ids has 69632 elements and holds 1"):
+    with pytest.raises(ServingError, match="ids has 69632 elements but contains 1"):
         check_tensor(many, "ids")
 
 

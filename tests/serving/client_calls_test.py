@@ -250,7 +250,7 @@ def test_examples_of_a_stream(server, connect):
     assert all(isinstance(answer, Embedding) and answer.embedding.dtype == np.float32 for answer in answers)
     assert [answer.embedding[0] for answer in answers] == [1, 2, 3]
     assert [len(request.inputs[0].value.string_val) for request in server.requests] in ([2, 1], [1, 2])
-    with pytest.raises(ValueError, match="Each example must be a text, or a dictionary with the key 'text'; got"):
+    with pytest.raises(ValueError, match="Each example must be a string, or a dictionary with the key 'text'; got"):
         list(connect().stream([("a", "b")]))
     with pytest.raises(ValueError, match="`in_flight` must be at least 1. Got 0"):
         list(connect().stream([], in_flight=0))
@@ -270,7 +270,7 @@ def test_a_failure_in_a_stream(server, connect):
 def test_an_item_that_is_no_text(server, connect, item):
     answers = list(connect().stream(["a", item, "c"], errors="yield"))
     assert [type(answer) for answer in answers] == [dict, ValueError, dict]
-    assert "An item must be a text, a tuple of texts or a dictionary" in str(answers[1])
+    assert "An item must be a string, a tuple of strings or a dictionary" in str(answers[1])
 
 
 def test_one_text_in_place_of_several(server):

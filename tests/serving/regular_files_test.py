@@ -40,7 +40,7 @@ def test_a_pipe_is_no_configuration(pipe):
 def test_a_pipe_is_no_file_of_golden_requests_and_none_of_a_model(tmp_path):
     (tmp_path / FILE).parent.mkdir()
     os.mkfifo(tmp_path / FILE)
-    with pytest.raises(ValueError, match="does not hold TFRecords .*is a named pipe"):
+    with pytest.raises(ValueError, match="does not contain TFRecords .*is a named pipe"):
         read_goldens(str(tmp_path))
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(ValueError, match="is not a complete SavedModel: .*is a named pipe.* Export it again"):

@@ -271,7 +271,7 @@ def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
     scheduler = Scheduler(max_pending_elements=100_000)
     with contextlib.ExitStack() as sent:
         sent.enter_context(scheduler.answers.take(90_000))
-        refused = pytest.raises(ServingError, match="of 90000 elements and holds 100000 .*max_output_elements")
+        refused = pytest.raises(ServingError, match="of 90000 elements and buffers at most 100000 .*max_output_el")
         with refused as caught, scheduler.answers.take(20_000):
             pytest.fail("it is too much")
         assert caught.value.http_status == 503

@@ -97,7 +97,7 @@ def test_refuses_byte_vocabularies_with_gaps_or_without_merges(bpe):
     (bpe / "merges.txt").unlink()
     with pytest.raises(ValueError, match=r"Merges file not found: .*merges.txt. .* required next to .*vocab.json"):
         ByteBpeTokenizer.from_directory(bpe)
-    with pytest.raises(ValueError, match=r"Vocabulary file not found: .*gone.json.* correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"Vocabulary file not found: .*gone.json.* check `vocab_file`"):
         ByteBpeTokenizer.from_directory(bpe, vocab_file=bpe / "gone.json")
     strange = dataclasses.replace(ROBERTA, template=InputTemplate())
     shutil.copy(GOLDENS / "byte_bpe" / "merges.txt", bpe)
@@ -110,13 +110,13 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
     path = unigram / "spiece.model"
     data = path.read_bytes()
     for broken, words in (
-        (b"", r"0 pieces, 0 of them of type UNKNOWN .*\. Is the file complete"),
+        (b"", r"0 pieces, 0 of them of type UNKNOWN .*\. The file may be incomplete"),
         (b"not a model at all", "is not a valid SentencePiece model: Error parsing"),
         (data[: len(data) // 2], "is not a valid SentencePiece model"),
         (data + b"\x0a\x03\x0a\x01a", "1 pieces that occur twice"),
         (data + b"\x0a\x0a\x0a\x06<0x00>\x18\x06", "pieces of bytes without byte_fallback"),
         (data + b"\x12\x02\x18\x02", "must be a unigram model; got model_type 2"),
-        (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap does not hold a valid trie \\(3 bytes"),
+        (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap does not contain a valid trie \\(3 bytes"),
     ):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match=words):

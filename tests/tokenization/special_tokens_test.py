@@ -108,7 +108,7 @@ def test_another_template():
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
     bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
-    message = r"at least 4, to hold the special tokens a \[CLS\] \[SEP\] b; got 3; raise"
+    message = r"at least 4, to fit the special tokens a \[CLS\] \[SEP\] b; got 3; raise"
     with pytest.raises(ValueError, match=message):
         tokenizer.pack(ragged([[11]]), max_seq_length=3)
 

@@ -179,8 +179,8 @@ def test_saved_files_give_the_same_ids_each_alone(folder, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("split_by_punct", True, "split_by_punct must be false or absent, because here punctuation is split by the"),
-        ("vocab_type", "gpt2", "vocab_type must be 'spm' or absent, because here the vocabulary is a SentencePiece"),
+        ("split_by_punct", True, "split_by_punct must be false or absent, because in bert_tf punctuation is split by"),
+        ("vocab_type", "gpt2", "vocab_type must be 'spm' or absent, because in bert_tf the vocabulary is a Sentence"),
         ("tokenizer_class", "AlbertTokenizer", "tokenizer_class must be DebertaV2Tokenizer, to match the vocabulary"),
     ],
 )

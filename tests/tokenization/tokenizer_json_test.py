@@ -266,7 +266,7 @@ def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
     other = [*tokens[:5], "ship", "sea", "the", *tokens[8:]]
     (copy / "vocab.txt").write_text("\n".join(other) + "\n", encoding="utf-8")
     assert _read(copy, "bert").vocab == tokens
-    assert "hold different vocabularies (id 5 is 'the' and 'ship'). The former takes precedence" in caplog.text
+    assert "contain different vocabularies (id 5 is 'the' and 'ship'). The former takes precedence" in caplog.text
     assert _read(copy, "bert", vocab_file=copy / "vocab.txt").vocab == other  # as the caller says
     model = folder("4/albert")
     shutil.copy(WHOLE.parent / "unigram" / "spiece.model", model)
@@ -421,7 +421,7 @@ def test_refuses_files_that_hold_no_tokenizer(tmp_path):
         ("{", "must be a tokenizer in JSON; got Expecting"),
         ("[]", "a list in place of an object"),
         ('{"model": 1}', "model.type must be WordPiece or BPE or Unigram; got None"),
-        ('{"model": {"unk_id": 0, "vocab": 3}}', "must hold a JSON object that maps each token to an id of 0"),
+        ('{"model": {"unk_id": 0, "vocab": 3}}', "must contain a JSON object that maps each token to an id of 0"),
         ('{"model": {"merges": 0, "vocab": {}}}', "model.merges must be a list; got 0"),
     ):
         path.write_text(text, encoding="utf-8")

@@ -55,12 +55,13 @@ def _steps(normalizer):
 
 
 def test_of_equal_tokens_the_last_one_is_written(tmp_path):
-    with pytest.warns(UserWarning, match="hold a token that is repeated on a later line"):
+    with pytest.warns(UserWarning, match="contain a token that is repeated on a later line"):
         tokenizer = Tokenizer([*tiny.VOCAB, "twice", "", "twice"])
     tokenizer.save(tmp_path)
     vocab, size = _file(tmp_path)["model"]["vocab"], len(tiny.VOCAB)
     assert vocab["twice"] == size + 2 and "" not in vocab and len(vocab) == size + 1
-    with pytest.warns(UserWarning, match="hold a token that is repeated on a later line"):  # of the vocab.txt beside it
+    # Of the vocab.txt beside it.
+    with pytest.warns(UserWarning, match="contain a token that is repeated on a later line"):
         again = Tokenizer.from_directory(tmp_path)
     assert again.vocab_size == size + 3
     assert again.tokenize(["twice"]).to_list() == tokenizer.tokenize(["twice"]).to_list() == [[size + 2]]

@@ -112,7 +112,7 @@ def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*TOKENS, "z"]), encoding="utf-8")
     assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
-    with pytest.raises(ValueError, match=r"not found: .*gone.txt. .*; put it there, or correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"not found: .*gone.txt. .*; check `vocab_file`"):
         Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
     (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
     with pytest.raises(ValueError, match=r"tokenizer_config.json must be the settings of .*line 2"):

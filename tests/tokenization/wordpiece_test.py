@@ -86,7 +86,7 @@ def test_many_words_and_no_texts_at_all(pair):
 
 def test_tokens_that_no_word_can_hold_and_repeated_tokens():
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "", "a b", "\0", "a", "##a", "##", "##a", "b", ""]
-    with pytest.warns(UserWarning, match=r"2 lines hold a token .* line is 5: 'a'"):
+    with pytest.warns(UserWarning, match=r"2 lines contain a token .* line is 5: 'a'"):
         tokenizer = Tokenizer(vocab)
     texts = ["a", "aa", "aab", "b a", "a\0b", "##", " 4"]
     assert tokenizer.tokenize(texts).to_list() == [Reference(vocab, True).ids(text) for text in texts]

@@ -111,7 +111,7 @@ def test_a_best_checkpoint_is_not_compared_by_another_metric(tmp_path, received,
     )
     with pytest.raises(ValueError, match=words):
         _train(_job(tmp_path), HELD_OUT, received)
-    with pytest.raises(ValueError, match="holds no run settings"):  # the same metric comes as far as the state
+    with pytest.raises(ValueError, match="contains no run settings"):  # the same metric comes as far as the state
         _train(_job(tmp_path), HELD_OUT, "eval_accuracy")
 
 
@@ -143,7 +143,7 @@ def test_what_another_run_wrote_after_the_state_was_read_is_not_trained_over(tmp
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
-    with pytest.raises(ValueError, match=r"No trained model found: .*/out holds no checkpoint, "
+    with pytest.raises(ValueError, match=r"No trained model found: .*/out contains no checkpoint, "
                        r"and `init_checkpoint` is not set\. Train one with `do_train`\."):  # fmt: skip
         _job(tmp_path / "out").restore()
     assert not (tmp_path / "out").exists()
@@ -151,7 +151,7 @@ def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
 
 def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
     init = tiny.checkpoint(tmp_path / "init")
-    words = r"out holds no checkpoint, and .*init/bert_model\.ckpt has no head for this task\. Train one with"
+    words = r"out contains no checkpoint, and .*init/bert_model\.ckpt has no head for this task\. Train one with"
     with pytest.raises(ValueError, match=words):
         whole = ClassificationTask(tiny.config(), 2)
         Trainer(whole, RunConfig(os.fspath(tmp_path / "out"), 8, 6, init_checkpoint=os.fspath(init))).restore()

@@ -156,7 +156,7 @@ def test_other_settings_are_refused_by_name(ended):
 @pytest.mark.parametrize(
     ("layers", "words"),
     [
-        ((1, 2), r"does not hold the complete state of this run: .*layer_1.* are missing"),
+        ((1, 2), r"does not contain the complete state of this run: .*layer_1.* are missing"),
         ((2, 1), r"more than this run's model: .*layer_1.* Use another"),
     ],
 )
@@ -169,7 +169,7 @@ def test_another_model_is_refused_whichever_has_more_layers(tmp_path, layers, wo
 
 def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
     CheckpointManager(tmp_path).save(2, {"global_step": np.int64(2)})
-    with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. .*model\.ckpt-2 holds no"):
+    with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. .*model\.ckpt-2 contains no"):
         _fit(_run(tmp_path))
 
 

@@ -104,5 +104,5 @@ def test_adapters_that_are_not_whole_are_refused(trained, tmp_path):
     for wrong in ({}, {f"{path}/lora_B": np.zeros((3, 32), np.float32)}):
         kept = {name: array for name, array in tensors.items() if not name.startswith(f"{path}/lora_B")}
         write_tensors(f"{tmp_path}/model.ckpt-4", kept | wrong)
-        with pytest.raises(ValueError, match=r"must hold complete adapters of the rank .* 2; got for .*/query"):
+        with pytest.raises(ValueError, match=r"must contain complete adapters of the rank .* 2; got for .*/query"):
             read_arrays(tmp_path)

@@ -138,7 +138,7 @@ def test_they_can_agree(workers):
         "The disk is full.",
         "The chief worker could not write its output; see its log.",
     ]
-    assert "have the same step: 6 here, 5 on the chief. Start all of them" in workers[1]["differing"]
+    assert "have the same step: 6 on this worker, 5 on the chief. Start all of them" in workers[1]["differing"]
 
 
 def test_one_worker_agrees_with_itself():

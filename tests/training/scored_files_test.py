@@ -33,8 +33,8 @@ def test_another_file_has_other_names(home, caplog):
     assert _score(home, "dev.tsv", value=0.1) == ""
     with caplog.at_level("INFO", "absl"):
         assert _score(home, "test.tsv", value=0.2) == "_test"
-    names = "eval_results.txt holds the metrics of dev.tsv: those of test.tsv are written to eval_results_test.txt."
-    assert names in caplog.messages
+    written = "so those of test.tsv are written to eval_results_test.txt."
+    assert f"eval_results.txt contains the metrics of dev.tsv, {written}" in caplog.messages
     assert _score(home, "other/test.tsv", value=0.3) == "_test_2"
     scores = [read_results(home / "out", suffix)["eval_accuracy"] for suffix in ("", "_test", "_test_2")]
     assert scores == [0.1, 0.2, 0.3]

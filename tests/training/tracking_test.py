@@ -107,7 +107,7 @@ def test_what_goes_wrong_there(packages, tmp_path, caplog):
     with pytest.raises(ValueError, match="`tracking=mlflow` could not start a run: no such store. Log"):
         _run(_history(tmp_path / "nowhere", "mlflow"))
     (tmp_path / "out" / "tracking.json").write_text("[", encoding="utf-8")
-    with pytest.raises(ValueError, match="tracking.json must hold the tracker ids of the run as JSON: "):
+    with pytest.raises(ValueError, match="tracking.json must contain the tracker ids of the run as JSON: "):
         _run(_history(tmp_path / "out", "wandb"))
 
 

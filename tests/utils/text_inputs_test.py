@@ -80,7 +80,7 @@ def test_what_are_no_texts(given, told):
         (Series(["a", float("nan"), None], [9, 8, 7]), r"got nan at positions 1, 2 \(2 of 3\)"),
         (np.array(["a", np.float32("nan")], object), r"got np.float32\(nan\) at position 1"),
         (pa.array([None, "a"] * 6), r"got None at positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
-        (["a", 3], "must be strings; got int at position 1: '3'; correct it"),
+        (["a", 3], r"must be strings; got int at position 1: '3'\.$"),
         ([("a", "b")], "got tuple at position 0"),
         (np.array([1.5, 2]), "got float at position 0: '1.5'"),
         (np.array([["a"], ["b"]]), r"one-dimensional; got an array of shape \(2, 1\); choose one column"),

@@ -89,8 +89,8 @@ def check_hugging_face(model: ModelArrays):
     act = family_registry.family(model.config.model_type).masked_lm_act or model.config.hidden_act
     if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
         raise ValueError(
-            f"In Transformers, the masked-LM head of this model_type uses {act}. This model has hidden_act="
-            f"{model.config.hidden_act!r}; use another format."
+            f"In Transformers, the masked-LM head of this model_type uses {act}. This model has "
+            f"hidden_act={model.config.hidden_act!r}; use the format bert_tf."
         )
     _check_positions(model.config, model.tokenizer)
 
@@ -158,7 +158,7 @@ def _check_pretraining_heads(config, architecture):
 def _check_positions(config, tokenizer):
     """Raises ValueError if Transformers would number positions differently.
 
-    Some families number them from after the padding id, which `config.json` states; others from 0.
+    Some families number them from after the padding id, which is in `config.json`; others from 0.
     """
     first, pad = config.first_position, tokenizer.pad_id
     if family_registry.family(config.model_type).pad_before_positions is None:
@@ -179,13 +179,14 @@ def _check_decoder(config, architecture):
     if family_registry.family(config.model_type).causal_lm is None:
         raise ValueError(
             "Transformers does not support causal (left-to-right) models of this family. This model has is_decoder "
-            f"with model_type={config.model_type!r}, whose encoder is bidirectional there; use the format bert_tf."
+            f"with model_type={config.model_type!r}, whose encoder is bidirectional in Transformers; use the format "
+            "bert_tf."
         )
     if architecture.heads and architecture.reads_pooler:
         raise ValueError(
-            "In Transformers, a causal (left-to-right) model cannot have a head for whole texts, because the head gets "
-            f"the first token, which only sees itself; got {' and '.join(architecture.heads)}; use the format "
-            f"bert_tf, or drop the head: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
+            "In Transformers, a causal (left-to-right) model cannot have a sequence-level head, because the head gets "
+            f"the first token, which only sees itself; got {' and '.join(architecture.heads)}; use the format bert_tf, "
+            f"or drop the head: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
 
 
@@ -236,9 +237,9 @@ def write_tokenizer(directory: str, model: ModelArrays):
 
 
 def _length_of(model):
-    """Returns the maximum length of the source's tokenizer, if it states one that the model supports.
+    """Returns the maximum length of the source's tokenizer, if it has one that the model supports.
 
-    sentence-transformers from 5.7 on states the length of an embedder only there.
+    sentence-transformers from 5.7 on stores the length of an embedder only in these files.
     """
     longest = model.config.max_length
     stated = tokenizer_length(model.source_dir) if model.source_dir else None

@@ -84,8 +84,8 @@ def check_fits_keras_hub(model: ModelArrays) -> str | None:
     if lacks:
         must = {name: theirs[name] for name in {**row.implied, **other}}
         raise ValueError(
-            f"KerasHub's {row.classes}Backbone requires {must}. This model has {', '.join(lacks)}; use another format, "
-            "or drop a setting with `leave_out`."
+            f"KerasHub's {row.classes}Backbone requires {must}. This model has {', '.join(lacks)}; use the format "
+            "bert_tf, or drop a setting with `leave_out`."
         )
     _check_tokenizer(model)
     for path in model.arrays:
@@ -102,9 +102,8 @@ def _checked_task(model, row):
         return task
     numbers = f" (its {row.classes}MaskedLM has {dict(row.masked_lm)})" if task == "masked_lm" and row.masked_lm else ""
     raise ValueError(
-        "A KerasHub preset must be an encoder or a text classifier; got a model for "
-        f"{ending.removeprefix('For')}, for which KerasHub has no equivalent class{numbers}; drop the head with "
-        "`leave_out`, or use another format."
+        f"A KerasHub preset must be an encoder or a text classifier; got a model for {ending.removeprefix('For')}, for "
+        f"which KerasHub has no equivalent class{numbers}; drop the head with `leave_out`, or use the format bert_tf."
     )
 
 
@@ -125,14 +124,14 @@ def _check_tokenizer(model):
     if added := tokenizer.added_tokens:
         raise ValueError(
             "KerasHub does not support added tokens: its presets cannot store them and its tokenizer would split them. "
-            f"The vocabulary has {len(added)}, the first {added[0].content!r}; use another format."
+            f"The vocabulary has {len(added)}, the first {added[0].content!r}; use the format bert_tf."
         )
     kind = family_registry.family(model.config.model_type).tokenizer
     if kind != tokenizer.KIND or getattr(tokenizer, "add_prefix_space", False):
         found = tokenizer.KIND if kind != tokenizer.KIND else "add_prefix_space=True"
         raise ValueError(
-            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings; got "
-            f"{found}; use another format."
+            f"A model for KerasHub must have its family's tokenizer, {kind}, with the default settings; got {found}; "
+            "use the format bert_tf."
         )
 
 
@@ -231,7 +230,7 @@ def _remarks_on(tokenizer):
     if tokenizer.KIND == "unigram" and done:
         remarks = (f"KerasHub's tokenizer does not support {', '.join(done)}: preprocess its texts this way.",)
     if listed := [token.content for token in tokenizer.listed_tokens]:  # added tokens are refused before
-        remarks += (f"A preset cannot store the flags of special tokens, here those of {', '.join(listed)}.",)
+        remarks += (f"A preset cannot store the flags of special tokens, in this model those of {', '.join(listed)}.",)
     return remarks
 
 

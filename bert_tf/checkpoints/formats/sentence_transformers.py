@@ -67,8 +67,8 @@ def check_sentence_transformers(model: ModelArrays):
         )
     if model.recipe and model.recipe.layers != PoolingConfig().layers:
         raise ValueError(
-            f"A sentence encoder in this format must pool its last layer; got layers={model.recipe.layers}; use "
-            "another format, or train with `layers=last`."
+            f"A sentence encoder in this format must pool its last layer; got layers={model.recipe.layers}; use the "
+            "format bert_tf, or train with `layers=last`."
         )
     check_hugging_face(model)
 

@@ -1,4 +1,4 @@
-"""Array layouts of files, and how an array is brought from one to another without changing any number."""
+"""Array layouts of files, and exact conversions between them."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ class Transform:
         to_ours: their array -> ours.
         to_theirs: (our array, number of attention heads) -> theirs.
         shape: their shape -> ours.
-        part, parts: the index of our weight in theirs, which holds this many of ours one after another.
+        part, parts: the index of our weight in theirs, which contains this many of ours one after another.
     """
 
     to_ours: Callable

@@ -1,4 +1,4 @@
-"""RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own."""
+"""RoBERTa's names in Hugging Face's files: BERT's encoder, with different heads."""
 
 from bert_tf.checkpoints.names.bert import BERT_NAMES
 from bert_tf.checkpoints.names.rows import classifier_of_two_layers, decoder, head, masked_lm_rows

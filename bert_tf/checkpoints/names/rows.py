@@ -129,7 +129,7 @@ class Twin:
 
 
 def output_layer(theirs: str) -> Twin:
-    """Returns the twin of a masked-LM head's output layer: the word embeddings, or a weight of its own."""
+    """Returns the twin of a masked-LM head's output layer: the word embeddings, or a separate weight."""
     return Twin(theirs, WORDS, MASKED_LM_HEAD, untied="cls/predictions/output_weights")
 
 

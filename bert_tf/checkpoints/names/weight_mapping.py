@@ -1,8 +1,8 @@
 """Name maps: the name of each weight in a format, one table used in both directions.
 
 Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the family,
-except that the classifier's head, which has no scope there, is under `classifier/` here. Names that are dropped on
-purpose are in the table too: unknown names are reported, never ignored.
+except that the classifier's head, which has no scope in those checkpoints, is under `classifier/`. Names that are
+dropped on purpose are in the table too: unknown names are reported, never ignored.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ class WeightMapping:
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
 
     def for_class(self, names: Iterable[str]) -> "WeightMapping":
-        """Returns the map for files of the first class of `names` with rows of its own, otherwise of any class."""
+        """Returns the map for files of the first class of `names` with separate rows, otherwise of any class."""
         if not self.of_class:
             return self
         ends = (end for name in names for end in self.of_class if name.endswith(end))
@@ -95,7 +95,7 @@ class WeightMapping:
         return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 
     def to_ours(self, name: str) -> str | None:
-        """Returns our path for a full name, the first if it holds several weights, or None if it is unknown."""
+        """Returns our path for a full name, the first if it contains several weights, or None if it is unknown."""
         return next(iter(self._paths_of(name)), None)
 
     def _paths_of(self, name):

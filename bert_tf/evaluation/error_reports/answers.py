@@ -26,7 +26,7 @@ class QuestionReport(ErrorReport):
         given: the predicted answers; "" for none.
         confidence: float [n], their probabilities.
         exact, f1: float [n], the official scores of each, 0 to 1.
-        threshold: no answer is predicted if its score exceeds the best answer's by more; None: there is always one.
+        threshold: no answer is predicted if its score exceeds the best answer's by more; if None, there is always one.
     """
 
     gold: Sequence[Sequence[str]]
@@ -85,7 +85,7 @@ class QuestionReport(ErrorReport):
             with page.section("Results by length of the true answer"):
                 sections.add_group_means(page, "words", groups, scores, counted="questions")
         sections.add_means_by_length(page, self.examples, scores)
-        page.text("Exact match is the share of questions whose predicted answer equals a true one. F1 is the mean "
+        page.text("Exact match is the fraction of questions whose predicted answer equals a true one. F1 is the mean "
                   "overlap in words with the closest true answer.")  # fmt: skip
 
     def _shares(self, metric):

@@ -64,7 +64,7 @@ def _shortened(name):
 
 
 def draw_scatter(axes, gold, given, gold_name, given_name, is_same_scale=True):
-    """Draws predictions against labels; on one scale with the line on which they would be equal."""
+    """Draws predictions against labels; on one scale with the line of equality."""
     step = max(1, -(-len(gold) // _DOTS))
     axes.scatter(gold[::step], given[::step], s=6, color=FILL, alpha=0.6, linewidths=0)
     if is_same_scale:

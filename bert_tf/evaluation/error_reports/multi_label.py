@@ -1,4 +1,4 @@
-"""The error report of any number of labels for each example; each label is a decision of its own."""
+"""The error report of any number of labels for each example; each label is a separate decision."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
     Args:
         reports: {split, such as "dev" or "dev_mismatched": the predictions}.
         scores: {metric: value} over all of them; those of one split end in "_mismatched" like it.
-        step: the training step of the evaluated checkpoint; None: unknown.
+        step: the training step of the evaluated checkpoint; None if unknown.
     """
     page, first = Page(""), next(iter(reports.values()), None)
     files = ", ".join(file_names(each.examples.path) for each in reports.values())
@@ -51,7 +51,7 @@ def render_headline(reports: Mapping[str, ErrorReport], scores: Mapping[str, flo
 
 
 def checkpoint_sentence(step: int) -> str:
-    """Returns the sentence of a headline that states which checkpoint its metrics belong to."""
+    """Returns the sentence of a headline that names the checkpoint of its metrics."""
     return f"Checkpoint after step {step:,}."
 
 

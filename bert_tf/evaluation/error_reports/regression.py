@@ -75,7 +75,7 @@ class RegressionReport(ErrorReport):
         errors, off = self.errors, np.abs(self.errors)
         if not np.isfinite(errors).all():
             return
-        note = "" if self.is_same_scale else "Ranks are in percent: the share of all examples with a lower value."
+        note = "" if self.is_same_scale else "Ranks are in percent: the percentage of examples with a lower value."
         columns = {"true": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
         columns |= {"error" if self.is_same_scale else "rank difference": list(map(self._off, errors))}
         sections.add_examples(page, "Largest errors", self, self.in_order("errors")[: sections.MOST], columns, note)

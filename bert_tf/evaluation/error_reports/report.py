@@ -22,7 +22,7 @@ class DisplayedExamples(NamedTuple):
         positions: where in the file each is, such as its line.
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
-        unit: of the lengths.
+        unit: unit of the lengths.
         position_name: what a position is called.
     """
 
@@ -91,7 +91,7 @@ class ErrorReport(abc.ABC):
         """Returns {name: n cells} of what is written in addition to id and texts."""
 
     def interval(self, metric: str) -> tuple[float, float] | None:
-        """Returns the 95% confidence interval of one of `main_metrics`; None: unknown."""
+        """Returns the 95% confidence interval of one of `main_metrics`; None if unknown."""
         return None
 
     def is_of(self, metric: str, value: float) -> bool:
@@ -103,7 +103,7 @@ class ErrorReport(abc.ABC):
 
     @abc.abstractmethod
     def show(self, page: Page):
-        """Adds the error analysis to a page, each part in a section of its own."""
+        """Adds the error analysis to a page, each part in a section."""
 
     def in_order(self, order: str = "file") -> np.ndarray:
         """Returns int [n]: the examples as the file has them, or "errors": the most confident errors first."""

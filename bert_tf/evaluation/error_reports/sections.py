@@ -24,7 +24,7 @@ _BARS = 18  # labels at most in a plot of bars
 
 
 class Ratio(NamedTuple):
-    """A share of n examples together: the sum of `part` over the sum of `whole`, [n] each; 0 / 0 counts as 0."""
+    """A fraction of n examples together: the sum of `part` over the sum of `whole`, [n] each; 0 / 0 counts as 0."""
 
     part: np.ndarray
     whole: np.ndarray
@@ -38,8 +38,8 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
 
     Args:
         page: to add to.
-        noun: what the L things are, such as "label".
-        names: of the L.
+        noun: what is counted, such as "label".
+        names: names of the L labels.
         counts: of them.
         counted: what the labels are assigned to.
     """
@@ -54,10 +54,10 @@ def add_label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts,
         averages = counts.averages().items()
         page.table(None, [(name, *map(percent, each)) for name, each in averages], ("average", *_RATES))
         page.text(
-            f"Precision is the share of correct predictions among the {counted} predicted as a {noun}. Recall is the "
-            f"share of a {noun}'s {counted} that are found. F1 is their harmonic mean. 0 / 0 counts as 0.\n"
-            f"Macro is the unweighted mean over the {noun}s that occur. Weighted is the mean weighted by the true "
-            f"{counted} of each {noun}."
+            f"Precision is the fraction of the {counted} predicted as a {noun} that are correct. Recall is the "
+            f"fraction of a {noun}'s {counted} that are found. F1 is their harmonic mean. 0 / 0 counts as 0.\nMacro is "
+            f"the unweighted mean over the {noun}s that occur. Weighted is the mean weighted by the true {counted} of "
+            f"each {noun}."
         )
     if len(names) > _OPEN:
         weakest = np.argsort(np.where(counts.gold > 0, rates.f1, np.inf), kind="stable")[:10]
@@ -71,7 +71,7 @@ def add_confusion_matrix(page: Page, noun: str, names: Sequence[str], matrix: np
     Args:
         page: to add to.
         noun: what the labels are called.
-        names: of the L.
+        names: names of the L labels.
         matrix: int [L, L], a row for each true label, a column for each predicted one.
         remark: to be read below it.
     """
@@ -79,7 +79,7 @@ def add_confusion_matrix(page: Page, noun: str, names: Sequence[str], matrix: np
         shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
         cells = [list(map(Shade, row.tolist(), share)) for row, share in zip(matrix, shares, strict=True)]
         page.matrix(names, cells, f"true {noun}", f"predicted {noun}")
-        page.text(f"Percentages are shares of the row: of all examples of the true {noun}." + remark)
+        page.text(f"Percentages are relative to the row, that is, to all examples of the true {noun}." + remark)
     else:
         _as_figure(page, noun, names, matrix)
         if remark:
@@ -104,8 +104,8 @@ def _as_figure(page, noun, names, matrix):
         mixed = matrix.sum(0) + matrix.sum(1) - 2 * np.diag(matrix)
         kept = np.sort(np.argsort(-mixed, kind="stable")[:_AS_FIGURE])
         what = f"the {_AS_FIGURE} of {len(names)} {noun}s that are confused most often"
-    page.text(f"A square's area is its share of the true {noun}; correct predictions are on the diagonal. Shown are "
-              f"{what}.")  # fmt: skip
+    page.text(f"A square's area is proportional to its percentage of the true {noun}; correct predictions are on the "
+              f"diagonal. Shown are {what}.")  # fmt: skip
     drawn, named = matrix[np.ix_(kept, kept)], [names[i] for i in kept]
     totals = np.maximum(matrix.sum(1)[kept, None], 1)
     page.figure(None, lambda axes: draw_confusions(axes, named, drawn / totals), 4.6, label=f"Confusion matrix: {what}")

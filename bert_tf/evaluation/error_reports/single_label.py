@@ -24,8 +24,8 @@ class SingleLabelReport(ErrorReport):
         gold: int [n], the true labels.
         probabilities: float [n, L].
         labels: the names of the L.
-        meanings: of each example what its own labels mean, where that differs from one to the next; None: they
-            are the same for all.
+        meanings: of each example what its own labels mean, where that differs from one to the next; if None, they are
+            the same for all.
         label_noun: what a label is called.
     """
 
@@ -109,7 +109,7 @@ class SingleLabelReport(ErrorReport):
 
 
 class MultipleChoiceReport(SingleLabelReport):
-    """Examples that have choices of their own, which `labels` only number."""
+    """Examples with individual choices, which `labels` only number."""
 
     label_noun = "choice"
     task_name = "Multiple choice"

@@ -82,7 +82,7 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
             yield name, read()
     if not hit:
         name = f"{len(archive)} bytes" if isinstance(archive, bytes) else archive
-        raise ValueError(f"The archive {name} holds no files named {pattern!r}.")
+        raise ValueError(f"The archive {name} contains no files named {pattern!r}.")
 
 
 def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], None]) -> bool:

@@ -26,7 +26,7 @@ class DemoRun:
     Args:
         folder: directory of the demo.
         precision, epochs: as in `DemoPlan`.
-        seed: of the training.
+        seed: random seed of the training.
     """
 
     def __init__(self, folder: pathlib.Path, precision: str, epochs: float, seed: int):

@@ -107,7 +107,7 @@ class Grid(ChildRuns):
         if not folders:
             raise ValueError(
                 f"`do_predict` found no task with both a finished run in {self.output_dir} and a test file in "
-                f"{self.glue_dir}. Put GLUE's test.tsv there."
+                f"{self.glue_dir}. Put GLUE's test.tsv into the directory of each task."
             )
         path = pathlib.Path(self.output_dir, SUBMISSION_FILE)
         write_submission(folders, path)

@@ -25,7 +25,7 @@ class MetricComparison:
         what: the task, or the directory's name if the task is unknown.
         metric: as in eval_results.txt.
         here, there: the directories of the runs.
-        comparison: result of the bootstrap; its difference is here - there.
+        comparison: result of the bootstrap; its difference is `here` - `there`.
     """
 
     what: str
@@ -37,7 +37,7 @@ class MetricComparison:
     def __str__(self):
         c = self.comparison
         return (
-            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} here, {100 * c.b:.2f} there: "
+            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} against {100 * c.b:.2f}: "
             f"{100 * c.difference:+.2f} (95% interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
         )
 
@@ -46,7 +46,7 @@ class MetricComparison:
         c = self.comparison
         interval = f"95% interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
         name = f"{self.what}: {self.metric.removeprefix('eval_')}"
-        return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {self.there}"
+        return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} against {100 * c.b:.2f}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values; scores are from -1.0 to 1.0."""
@@ -73,8 +73,9 @@ class LeftOut:
 
     def row(self) -> tuple[str, str, str]:
         """Returns what the page shows: a name, no difference, and why."""
-        counts = [f"{nothing} of {runs} {side}" for side, (nothing, runs) in self._sides().items()]
-        why = f"not compared, for models that give one answer to all examples have learned nothing: {', '.join(counts)}"
+        counts = [f"{nothing} of {runs}" for nothing, runs in (self.here, self.there)]
+        said = " and ".join(counts)
+        why = f"not compared, because models that give one answer to all examples have learned nothing: {said}"
         return self.what, "", why
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,8 +108,8 @@ def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[Met
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"The runs have no task in common: {there} has {_name_runs(theirs)}, {here} has {_name_runs(ours)}. "
-            f"Pass the directory of a single run as `compare`, and another as `output_dir`."
+            f"The runs have no task in common: {there} has {_name_runs(theirs)}, {here} has {_name_runs(ours)}. To "
+            "compare two runs on different tasks, pass the directory of each run as `output_dir` and `compare`."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 

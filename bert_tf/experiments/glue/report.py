@@ -40,7 +40,7 @@ class SettingScores:
 
     Attributes:
         task, settings: which.
-        score: of the task's one number (`GlueResult.score`).
+        score: the task's single score (`GlueResult.score`).
         metrics: of each metric and file, by the names in eval_results.txt.
         values: the scores one by one.
         learned: those of the runs that give more than one answer.
@@ -74,7 +74,7 @@ def summarize_results(results: Iterable[GlueResult]) -> dict[str, list[SettingSc
 
 
 def best_setting(rows: Sequence[SettingScores]) -> SettingScores:
-    """Returns the row with the highest mean, of equal ones the first; one of runs that all learned nothing comes last.
+    """Returns the row with the highest mean, in ties the first; a row whose runs all learned nothing comes last.
 
     The mean is that of all runs: those that learned nothing are part of what a setting gives.
     """
@@ -82,7 +82,7 @@ def best_setting(rows: Sequence[SettingScores]) -> SettingScores:
 
 
 def glue_average(rows: dict[str, list[SettingScores]]) -> tuple[float, list[str], list[str]] | None:
-    """Returns the mean over GLUE's tasks of the best setting's mean, those tasks, and those that are not here.
+    """Returns the mean over GLUE's tasks of the best setting's mean, those tasks, and the missing ones.
 
     Every task counts once, however many metrics and files it has. None where there is none of GLUE's.
     """
@@ -123,7 +123,7 @@ def write_glue_report(
 
 
 def as_json(output_dir, results, missing=None, compared=()) -> dict:
-    """Returns what results.json holds; scores are from -1.0 to 1.0."""
+    """Returns what results.json contains; scores are from -1.0 to 1.0."""
     rows = summarize_results(results)
     average = glue_average(rows)
     return {
@@ -159,7 +159,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
 def format_results(results: Sequence[GlueResult]) -> str:
     """Returns results.tsv: a line for each run; metrics that its task does not have are empty.
 
-    `one_answer` holds the answer of a run that gives the same one to all examples.
+    `one_answer` contains the answer of a run that gives the same one to all examples.
     """
     metrics = list(dict.fromkeys(name for result in results for name in result.scores))
     settings = [field.name for field in dataclasses.fields(Point)]

@@ -62,8 +62,8 @@ class GlueResult:
         folder: its directory.
         scores: official metrics on every dev file, with the names of eval_results.txt, from -1.0 to 1.0.
         seconds: duration in seconds.
-        table: the user's own table (`ScoreTable.to_dict`); None: a GLUE task.
-        one_answer: the model's constant prediction, with which it learned nothing; None: predictions vary.
+        table: the user's own table (`ScoreTable.to_dict`); None for a GLUE task.
+        one_answer: the model's constant prediction, with which it learned nothing; if None, predictions vary.
     """
 
     run: GlueRun
@@ -108,7 +108,7 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterab
 
     Args:
         names: the requested names, or None.
-        glue_dir: GLUE's data directory; None: there are only tables.
+        glue_dir: GLUE's data directory; if None, there are only tables.
         tables: names names of the user's tables, which may be in `names`; without `names`, they follow GLUE's tasks.
 
     Raises:
@@ -131,8 +131,9 @@ def _find_glue_tasks(names, glue_dir):
     lacking = [glue_tasks.TASKS[name].directory for name in asked if name not in there]
     if missing := lacking or ([] if asked else ["RTE"]):
         raise ValueError(
-            f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
-            f"It holds {sorted(os.listdir(glue_dir))[:20]}. Correct `glue_dir`, or pass other `tasks`."
+            f"`glue_dir={glue_dir}` must contain the training examples of the tasks, such as {missing[0]}/train.tsv. "
+            f"It contains {sorted(os.listdir(glue_dir))[:20]}. Set `glue_dir` to the directory of GLUE's data, or "
+            "leave out the missing `tasks`."
         )
     return asked
 
@@ -200,7 +201,7 @@ def metric_and_file(key: str, metrics: Iterable[str]) -> tuple[str, str] | None:
 
 
 def best(results: Iterable[GlueResult]) -> dict[str, GlueResult]:
-    """Returns the best run on dev of each task; of equal ones, the first.
+    """Returns the best run on dev of each task; in ties, the first.
 
     A run with a constant prediction is the best only if all runs have one.
     """

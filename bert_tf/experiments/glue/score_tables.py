@@ -1,4 +1,4 @@
-"""The user's own tables, used in addition to GLUE's tasks: what the JSON file of `tables` states about each."""
+"""The user's own tables, used in addition to GLUE's tasks: what the JSON file of `tables` contains about each."""
 
 import dataclasses
 import os
@@ -28,9 +28,9 @@ class ScoreTable:
     """One table.
 
     Attributes:
-        name: of its task, and of the folder of its runs.
-        flags: of run_classifier that describe it, {name: value}.
-        metrics: of its score, which is their mean.
+        name: name of its task, and of the folder of its runs.
+        flags: flags of run_classifier that describe it, {name: value}.
+        metrics: metrics whose mean is its score.
     """
 
     name: str
@@ -55,7 +55,7 @@ def read_score_tables(path: str | os.PathLike) -> dict[str, ScoreTable]:
     Paths are seen from the file's own folder.
 
     Raises:
-        ValueError: the file is not like that, or a file of examples is not there.
+        ValueError: the file is not like that, or a file of examples is missing.
     """
     tables = read_object(path, "tables", "give an object: each table's name, and its train_file and eval_file")
     if not tables:

@@ -17,7 +17,7 @@ class ComparedSeeds:
     Attributes:
         what: the task.
         here, there: its best setting in each, among those with at least two seeds that learned something.
-        comparison: result of the permutation test; its difference is here - there.
+        comparison: result of the permutation test; its difference is `here` - `there`.
     """
 
     what: str
@@ -35,12 +35,12 @@ class ComparedSeeds:
         kind = "exact" if c.is_exact else f"of {c.ways:,} ways"
         remark = (
             f"p = {c.p_value:.4f} ({kind}; the smallest possible with this many seeds is {c.least_p_value:.4f}); "
-            f"{Spread.of(ours.learned)} here, {Spread.of(theirs.learned)} there"
+            f"{Spread.of(ours.learned)} against {Spread.of(theirs.learned)}"
         )
         if ours.settings != theirs.settings:
-            remark += f"; {ours.settings} here, {theirs.settings} there"
+            remark += f"; {ours.settings} against {theirs.settings}"
         if ours.one_answers or theirs.one_answers:
-            remark += f"; left out, for giving one answer to all: {ours.one_answers} here, {theirs.one_answers} there"
+            remark += f"; left out, for giving one answer to all: {ours.one_answers} and {theirs.one_answers}"
         name = f"{self.what}, {len(ours.learned)} seeds against {len(theirs.learned)}"
         return name, f"{100 * c.difference:+.2f}", remark
 

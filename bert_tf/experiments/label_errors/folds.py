@@ -82,8 +82,8 @@ def answers_of(run: pathlib.Path, labels: list[str], count: int) -> np.ndarray:
     values = np.loadtxt(run / "test_results.tsv", delimiter="\t", ndmin=2)
     if values.shape != (count, len(own)):
         raise ValueError(
-            f"{run}/test_results.tsv must hold {count} x {len(own)} probabilities; got {list(values.shape)}. "
-            "Remove the directory and run the same command again."
+            f"{run}/test_results.tsv must contain {count} x {len(own)} probabilities; got {list(values.shape)}. Remove "
+            "the directory and run the same command again."
         )
     answers = np.zeros([count, len(labels)])
     answers[:, [labels.index(name) for name in own]] = values

@@ -25,7 +25,7 @@ class Findings:
     """Probable label errors and near-duplicates in a training file of n examples.
 
     Attributes:
-        examples: of the file.
+        examples: examples of the file.
         labels: the L names.
         given: int [n], the examples' labels.
         probabilities: float [n, L], held out.

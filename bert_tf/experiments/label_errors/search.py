@@ -29,7 +29,7 @@ class Search:
 
     Attributes:
         directory: directory of folds and results.
-        examples: of the training file, with one label each.
+        examples: examples of the training file, with one label each.
         labels: the L names, sorted.
         given: int [n].
         groups: int [n], equal for near-duplicates, which share a fold.
@@ -105,7 +105,7 @@ def start_search(
 
     Args:
         directory: directory of the search.
-        examples: of the training file, with one label each.
+        examples: examples of the training file, with one label each.
         folds: number of folds.
         seed: seed of the assignment to folds.
         identity: other settings that affect predictions, JSON values.

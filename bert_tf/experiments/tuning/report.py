@@ -39,7 +39,7 @@ def write_tuning_report(
 def format_trials(results: Sequence[TrialResult]) -> str:
     """Returns trials.tsv: one line per finished trial and stage, with its values and metrics.
 
-    `one_answer` holds the constant prediction of a trial, if any.
+    `one_answer` contains the constant prediction of a trial, if any.
     """
     names = list(dict.fromkeys(name for result in results for name, _ in result.trial.values))
     scores = list(dict.fromkeys(name for result in results for name in result.scores))
@@ -176,5 +176,5 @@ def _make_parallel_plot(ranked: Sequence[TrialResult], metric: str):
 
 
 def _height_on_axis(column, value):
-    """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
+    """Returns the position of a value on its axis, from 0 to 1: evenly spaced, in order."""
     return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5

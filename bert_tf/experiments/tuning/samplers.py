@@ -25,7 +25,7 @@ class TpeSampler:
     The same scores lead to the same suggestions, whether or not the search was interrupted.
 
     Args:
-        directory: of the search.
+        directory: directory of the search.
         axes: the search space.
         count: number of trials.
         seed: seed of the suggestions.

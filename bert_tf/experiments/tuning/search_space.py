@@ -64,7 +64,7 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
 
     Args:
         text: the search.
-        flags: of the command.
+        flags: flags of the command.
 
     Raises:
         ValueError: it is malformed, or names a flag that the command does not have, that is a list, or that does not

@@ -37,12 +37,12 @@ class TrialResult:
 
     Attributes:
         trial: the trial.
-        stage: of successive halving, from 1.
+        stage: stage of successive halving, from 1.
         folder: its directory.
         score: the metric that ranks it; it may be NaN.
         scores: all metrics in eval_results.txt.
         seconds: duration since its last start.
-        one_answer: the model's constant prediction, with which it learned nothing; None: predictions vary.
+        one_answer: the model's constant prediction, with which it learned nothing; if None, predictions vary.
     """
 
     trial: Trial
@@ -86,7 +86,7 @@ class Folder:
 
     Args:
         path: the directory.
-        stages: of the search.
+        stages: stages of the search.
         metric: the metric that ranks trials, as in eval_results.txt, with or without "eval_".
 
     Raises:
@@ -110,7 +110,7 @@ class Folder:
         return parent / f"trial-{trial.number}"
 
     def result(self, trial: Trial, stage: int) -> TrialResult | None:
-        """Returns the result of a trial; None: it has not finished successfully, or the record of it is damaged.
+        """Returns the result of a trial; None if it has not finished successfully, or the record of it is damaged.
 
         Raises:
             ValueError: it does not have the metric.
@@ -136,7 +136,7 @@ class Folder:
         return [result for result in found if result]
 
     def ranked(self, results: Iterable[TrialResult]) -> list[TrialResult]:
-        """Returns results from the best to the worst; of equal ones, the first comes first.
+        """Returns results from the best to the worst; ties keep their order.
 
         They are followed by trials with a constant prediction, regardless of their score; NaN comes last.
         """

@@ -29,7 +29,7 @@ class Tuner(ChildRuns):
         trials: the requested trials.
         folder: their directory, and the metric that ranks them.
         keep_all, claim: as in `ChildRuns`.
-        sampler: adds trials to `trials`, each from the scores of earlier ones; None: nothing is added.
+        sampler: adds trials to `trials`, each from the scores of earlier ones; if None, nothing is added.
     """
 
     _noun = "trials"

@@ -44,10 +44,10 @@ def convert_model(
         with_optimizer: also convert Adam's moments and the step; a bert_tf directory also gets the rest of the run's
             state.
         overwrite: replace the model at `target`, once the new directory is complete.
-        do_lower_case: None: as in the source.
+        do_lower_case: if None, as in the source.
 
     Raises:
-        ValueError: the source is incomplete, the format cannot hold all of it, or verification fails.
+        ValueError: the source is incomplete, the format cannot represent all of it, or verification fails.
         OSError: a file cannot be written.
     """
     _check_target(source, target, overwrite)
@@ -77,11 +77,11 @@ def _check_target(source, target, overwrite):
         locate(target)  # a directory without weights is not a model
     except ValueError as error:
         raise ValueError(
-            f"`overwrite` only replaces a directory that holds a model; {target} does not: {error}"
+            f"`overwrite` only replaces a directory that contains a model; {target} does not: {error}"
         ) from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
-        raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Use another target.")
+        raise ValueError(f"Cannot convert a model onto itself: {source} to {target}. Choose a new target directory.")
 
 
 def save(
@@ -99,7 +99,7 @@ def save(
         the result of the verification; `str` of it is a report.
 
     Raises:
-        ValueError: the format cannot hold all of it, or something is at `path`.
+        ValueError: the format cannot represent all of it, or something is at `path`.
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
@@ -124,12 +124,12 @@ def save(
 
 
 def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
-    """Extracts the generator next to a discriminator as a model of its own, with a masked-LM head.
+    """Extracts the generator next to a discriminator as a separate model, with a masked-LM head.
 
     Args:
         source: the discriminator's directory, as written by run_pretraining.
         target: the directory to write, in the format bert_tf; an existing one is replaced.
-        config: of the generator.
+        config: configuration of the generator.
 
     Raises:
         ValueError: there is no generator, or its configuration differs.
@@ -149,16 +149,16 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
 
 
 def check_format(form: str, description: ModelDescription, variables: Iterable, task=None):
-    """Checks, before a model is trained, whether a format can hold it.
+    """Checks, before a model is trained, whether a format can represent it.
 
     Args:
         form: a key of `writers.FORMATS`.
         description: of the model.
         variables: the model's variables.
-        task: the task to train for, a `FineTuningTask`; None: nothing that task.json describes.
+        task: the task to train for, a `FineTuningTask`; None for a model without a task.
 
     Raises:
-        ValueError: the format cannot hold the model.
+        ValueError: the format cannot represent the model.
     """
     arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
     model = ModelArrays(description.config, arrays, description.tokenizer)
@@ -167,8 +167,8 @@ def check_format(form: str, description: ModelDescription, variables: Iterable, 
         writers.CHECKS[form](model)
     except ValueError as error:
         raise ValueError(
-            f"{error}\n`save_format={form}` cannot hold everything that this training produces. Remove it, and "
-            "run `bert-tf convert` on the result, which can leave components out."
+            f"{error}\n`save_format={form}` cannot store everything that this training produces. Remove it, and run "
+            "`bert-tf convert` on the result, which can leave components out."
         ) from error
 
 

@@ -42,7 +42,7 @@ def for_task(model: ModelArrays, task, form: str, choice: LeaveOut) -> ModelArra
     """Returns the model with the purpose of its head according to a task, a `FineTuningTask`.
 
     Raises:
-        ValueError: the task processes the head's outputs in a way that the format cannot hold.
+        ValueError: the task processes the head's outputs in a way that the format cannot represent.
     """
     options = task.to_dict()
     lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]

@@ -24,7 +24,7 @@ def compute_outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inp
     """Returns the outputs, float32: sequence_output, pooled_output if there is a pooler, each head's logits.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         arrays: our path -> array; the generator of a discriminator is skipped, because it has no outputs.
         inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
 

@@ -85,7 +85,7 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
         given_up: fields of the configuration that may change although they affect outputs.
 
     Returns:
-        the fields of a `Proof` from `matched` on that are determined here.
+        the fields of a `Proof` from `matched` on that this function determines.
 
     Raises:
         ValueError: the written model differs.

@@ -19,8 +19,8 @@ def sample_text(tokenizer) -> str:
 def tokenizer_samples(tokenizer) -> list[str]:
     """Returns texts to tokenize: plain words; the special tokens together; each special and added token.
 
-    Each token appears by itself, within words, between white space, twice in a row, before a special token, and in
-    lower and upper case, which makes its flags visible.
+    Each token appears by itself, within words, between whitespace, twice in a row, before a special token, and in lower
+    and upper case, which makes its flags visible.
     """
     special = list(dict.fromkeys(tokenizer.special_tokens.values()))
     found = [sample_text(tokenizer), " ".join(special)]

@@ -81,7 +81,7 @@ class FastEncoder:
 
 
 class _Embeddings:
-    """int32 [P] ids, segments (None: 0) and positions -> [P, H]."""
+    """int32 [P] ids, segments (None for 0) and positions -> [P, H]."""
 
     def __init__(self, encoder, arithmetic):
         layer, c = encoder.embeddings, encoder.config
@@ -240,7 +240,7 @@ def _split(inner, outer, parts, width):
         outer: reads the activations of each group of `width` units.
         parts: number of parts; fewer if the units are not divisible by it.
 
-    Each part has a share of the outer bias: without a bias, TensorFlow's product would pack a constant kernel at each
+    Each part has a portion of the outer bias: without a bias, TensorFlow's product would pack a constant kernel at each
     run.
     """
     units = len(outer.kernel)

@@ -150,11 +150,11 @@ class _Product:
     `add` or None; returns float32 [P, out], or quint8 of `out_range`.
 
     Args:
-        arithmetic: of the encoder.
+        arithmetic: arithmetic of the encoder.
         kernel, bias: float32 [in, out] and [out].
         x_range: minimum and maximum of x; constants, because oneDNN caches a kernel for each.
         activation: the kernel's name for it, or None.
-        out_range: of a requantized output, or None.
+        out_range: range of a requantized output, or None.
     """
 
     def __init__(self, arithmetic, kernel, bias, x_range, activation=None, out_range=None):

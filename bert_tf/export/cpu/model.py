@@ -27,8 +27,8 @@ def fast_model(
 
     Args:
         model: a task's functional model, with the export's dtype.
-        options: of the export.
-        ranges: of `calibration.input_ranges`, if the export uses them; None: each token has its own scale.
+        options: options of the export.
+        ranges: of `calibration.input_ranges`, if the export uses them; if None, each token has its own scale.
     """
     if not options.has_fast_encoder:
         return model, []
@@ -97,7 +97,7 @@ def with_own_weights(
 
 
 def _trace(forward, inputs):
-    """Returns the one function that all signatures call, so that a SavedModel holds its constants once."""
+    """Returns the one function that all signatures call, so that a SavedModel contains its constants once."""
     names = [each.name for each in inputs]
     function = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), inputs, autograph=False)
     return function.get_concrete_function()

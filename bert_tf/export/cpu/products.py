@@ -24,7 +24,7 @@ class DenseWeights:
         kernel, bias: float32 [in, out] and [out].
         activation: a name of `EncoderConfig.hidden_act`.
         gated: whether it is applied to the first half of the units and multiplied by the others.
-        columns: the columns of the model's input that a part of the map reads; None: all.
+        columns: the columns of the model's input that a part of the map reads; None for all.
     """
 
     kernel: np.ndarray

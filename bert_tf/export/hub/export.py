@@ -27,8 +27,8 @@ def export_hub(
     Args:
         path: a checkpoint, as in `bert_tf.load`; of a fine-tuned model, the encoder is exported.
         export_dir: output directory; must not exist or must be empty.
-        default_seq_length: sequence length of the preprocessor; None: 128, or fewer if the model
-            has fewer positions.
+        default_seq_length: sequence length of the preprocessor; if None, 128, or fewer if the model has fewer
+            positions.
 
     Raises:
         ValueError: there is no such checkpoint, sequences would be longer than the model's positions, `export_dir`

@@ -187,7 +187,7 @@ def _part(graph, name, ends: Iterable[str], known: function_pb2.FunctionDef | No
 
 
 def _names_of_files(part, files):
-    """Returns the tensors that hold names of the model's files: initialization stores them in variables."""
+    """Returns the tensors that contain names of the model's files: initialization stores them in variables."""
     kept, others = set(), set()
     for node in part.node_def:
         if node.op == "AssignVariableOp" and len(node.input) > 1:

@@ -28,7 +28,7 @@ class HubLayer(keras.layers.Layer):
     `model.save` writes graph, files and weights into the .keras file, which then no longer needs the directory.
 
     A SavedModel in a directory is a program that runs with your permissions. Inspect untrusted ones first with
-    `bert-tf verify MODEL --inspect`. One in a .keras file is rejected unless it only computes.
+    `bert-tf verify MODEL --inspect`. One in a .keras file is rejected if it has side effects.
 
     Inputs and outputs are those of the SavedModel. `training` is passed to it if it has that parameter, and only while
     the layer is `trainable`, as with hub.KerasLayer; the same goes for its regularization losses. Its variables keep
@@ -61,7 +61,7 @@ class HubLayer(keras.layers.Layer):
         """Sets everything except the SavedModel, which may be added later.
 
         Args:
-            fingerprint: of its files.
+            fingerprint: fingerprint of its files.
             described: its variables.
             outputs: of symbolic calls, by their inputs: a model is rebuilt before the files are loaded.
         """
@@ -146,7 +146,7 @@ class HubLayer(keras.layers.Layer):
         """Reads the files of `save_assets`, after the weights; Keras calls it.
 
         Raises:
-            ValueError: there is no SavedModel, it belongs to another layer, or it does more than compute.
+            ValueError: there is no SavedModel, it belongs to another layer, or it has side effects.
         """
         if self._function is not None:
             return

@@ -1,4 +1,4 @@
-"""Graphs and vocabularies, which a layer's configuration cannot hold, in the directories that layers read.
+"""Graphs and vocabularies, which a layer's configuration cannot contain, in the directories that layers read.
 
 Keras rebuilds a layer from its configuration, and adds the files that were saved with it later, if at all: a copy
 made in memory, as by `keras.models.clone_model`, gets none. So a configuration has the fingerprint of its files,

@@ -69,8 +69,8 @@ class _Tokenize(tf.Module):
 class _BertPackInputs(tf.Module):
     """Packs the ids of one or two texts per example into the encoder's inputs.
 
-    A SavedModel holds one graph per kind of arguments: one text or two, with or without words. A
-    sequence that is too long is truncated like tensorflow-text's RoundRobinTrimmer.
+    A SavedModel contains one graph per kind of arguments: one text or two, with or without words. A sequence that is
+    too long is truncated like tensorflow-text's RoundRobinTrimmer.
     """
 
     def __init__(self, tokenizer, default_seq_length):

@@ -39,7 +39,7 @@ class TokenizerLayer(keras.layers.Layer):
         fixed_length: whether S is max_seq_length.
 
     Raises:
-        ValueError: the directory holds no model; in a call: the input is not strings [n], once or twice;
+        ValueError: the directory contains no model; in a call: the input is not strings [n], once or twice;
             max_seq_length leaves no room for the special tokens, or the model does not support pairs.
     """
 
@@ -133,8 +133,8 @@ def _columns(texts):
     columns = [each if _is_tensor(each) else tf.constant(text_list(each), tf.string) for each in columns]
     if len(columns) > 2:
         raise ValueError(
-            f"`texts` must be strings [n], or two of them for pairs; got {len(columns)}. Join those that form one "
-            "text, for example with keras.ops or tf.strings.join."
+            f"`texts` must be a tensor of strings [n], or two of them for pairs; got {len(columns)}. Join those that "
+            "form one text, for example with keras.ops or tf.strings.join."
         )
     for each in columns:
         if keras.backend.standardize_dtype(each.dtype) != "string" or len(each.shape) != 1:

@@ -31,7 +31,7 @@ class LabelColumns:
     Attributes:
         model: an `ExportedModel`, or a `TrainedModelMaker`.
         probabilities: "all" (one column of all of them), "columns" (`probability_LABEL` for each label) or "none".
-        top_k: number of the most probable labels to write; None: none.
+        top_k: number of the most probable labels to write, or None.
         has_several_labels: whether a text may have any number of labels.
     """
 
@@ -74,7 +74,9 @@ class LabelColumns:
     def _of_labels(self, probabilities, labels, predicted):
         shapes = {getattr(probabilities, "shape", None), getattr(labels, "shape", None)}
         if len(shapes) > 1 or len(np.shape(probabilities)) != 2:
-            raise ValueError("`signature` must return labels and probabilities of the same shape, [n, L]. Use another.")
+            raise ValueError(
+                "`signature` must return labels and probabilities of the same shape, [n, L]. Choose such a signature."
+            )
         columns = {"probability": probabilities.max(-1)}
         if predicted is None and self.has_several_labels:
             predicted = probabilities > _THRESHOLD
@@ -99,7 +101,7 @@ def label_columns(model: ExportedModel, probabilities: str | None = None, top_k:
 
     Args:
         model: an `ExportedModel`, or a `TrainedModelMaker`.
-        probabilities: as in `LabelColumns`; None: "all", or "none" if there is a `top_k`.
+        probabilities: as in `LabelColumns`; if None, "all", or "none" if there is a `top_k`.
         top_k: as in `LabelColumns`.
 
     Raises:

@@ -160,7 +160,7 @@ def join_parts(writer: PartWriter, count: int, size: int, outputs: list[str]):
     """Writes the output files into the work directory, and then renames them.
 
     Args:
-        writer: of the parts, all of which exist.
+        writer: writer of the parts, all of which exist.
         count: number of rows.
         size: rows per part.
         outputs: each gets its share of the rows, in order.

@@ -18,7 +18,7 @@ def write_parts(writer: PartWriter, table: InputTable, count: int, size: int, ru
     """Runs the pipeline and waits for its end; existing parts are not computed again.
 
     Args:
-        writer: of the parts; not ready.
+        writer: writer of the parts; not ready.
         table: the input.
         count: its number of rows.
         size: rows per part.

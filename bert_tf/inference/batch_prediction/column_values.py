@@ -40,7 +40,7 @@ class Partial:
 
 @dataclasses.dataclass(frozen=True)
 class Labeled:
-    """A column with one number per label: the labels are keys in text formats, and stand once in the others.
+    """A column with one number per label: the labels are keys in text formats, and are stored once in the others.
 
     Attributes:
         values: one row of L numbers per row, [n, L].

@@ -97,8 +97,8 @@ def find_model(model: str, signature: str = DEFAULT, batch_size: int = 64) -> Ex
     definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
-            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or 'there is none'}. "
-            f"Got {signature!r}."
+            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or '(none)'}. Got "
+            f"{signature!r}."
         )
     definition = definitions[signature]
     inputs, outputs = _read_inputs(path, signature, definition), tuple(sorted(definition.outputs))
@@ -113,7 +113,7 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
 
     Args:
         inputs: names of a signature's inputs.
-        columns: of a table, by name or index; one per input, in any order.
+        columns: columns of a table, by name or index; one per input, in any order.
 
     Raises:
         ValueError: there are more or fewer columns than inputs, or the assignment of columns to inputs is ambiguous.
@@ -165,8 +165,8 @@ def _read_signatures(path):
 def _read_inputs(path, name, definition):
     if definition.method_name.endswith(("/classify", "/regress")):
         raise ValueError(
-            f"`signature` must take texts, but {name!r} of {path} takes tf.Examples. Choose "
-            "another one."
+            f"`signature` must take texts, but {name!r} of {path} takes tf.Examples. Choose a signature that takes "
+            "texts."
         )
     inputs = []
     for alias in order_of(definition.inputs):
@@ -174,8 +174,8 @@ def _read_inputs(path, name, definition):
         dims = [dim.size for dim in info.tensor_shape.dim]
         if info.dtype != tf.string.as_datatype_enum or len(dims) > 2 or not (dims or info.tensor_shape.unknown_rank):
             raise ValueError(
-                f"`signature` must take texts, strings [n] or [n, k]. For {name!r} of {path}, the "
-                f"input {alias!r} is {tf.as_dtype(info.dtype).name} {dims}. Choose another one."
+                f"`signature` must take texts, strings [n] or [n, k]. For {name!r} of {path}, the input {alias!r} is "
+                f"{tf.as_dtype(info.dtype).name} {dims}. Choose a signature that takes texts."
             )
         column = dims[1:] == [1]
         inputs.append(TextInput(alias, len(dims) == 2 and not column, column))

@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     Attributes:
         total: number of rows in the file.
         count: number of rows that get a prediction or null: fewer than `total` if rows without a text are skipped.
-        digest: of their ids and texts.
+        digest: digest of their ids and texts.
         missing: number of rows without a text.
         lines: line numbers of the first of these.
         types: {copied column: {kind of value: the first line that has it}}, if the file may have several in a column.
@@ -106,8 +106,8 @@ class InputTable:
     Attributes:
         path: a table, or any other file with one text per line.
         text_columns: columns of a table, by name or index.
-        list_columns: those of them that hold lists of texts.
-        id_column: column of row IDs; None: rows are numbered from "0".
+        list_columns: those of them that contain lists of texts.
+        id_column: column of row IDs; if None, rows are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
         keep_columns: columns of a table to copy to the output.
         on_null: as in `TableJob`.
@@ -132,7 +132,7 @@ class InputTable:
             unique_ids: whether no two rows may have the same id, which takes some 30 bytes of memory per row.
 
         Raises:
-            ValueError: it does not match the settings, no row has a text, or an id is there twice; the message has file
+            ValueError: it does not match the settings, no row has a text, or an id occurs twice; the message has file
                 and line.
         """
         if os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):

@@ -65,7 +65,7 @@ def _array(name, values):
 
 def _no_array(name):
     return ValueError(
-        f"`output_file` must end in .jsonl or .parquet for this model. .npz can only hold arrays, and {name!r} "
+        f"`output_file` must end in .jsonl or .parquet for this model. .npz can only store arrays, and {name!r} "
         "is not one."
     )
 

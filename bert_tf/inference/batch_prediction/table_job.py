@@ -37,7 +37,7 @@ Answer = Callable[[TableRows], Columns]
 
 
 class Maker(Protocol):
-    """Creates the prediction function in each process; can be pickled: it holds paths and settings, but no model.
+    """Creates the prediction function in each process; can be pickled: it contains paths and settings, but no model.
 
     Attributes:
         identity: all that affects predictions, such as the model and the pooling; JSON values. A run resumes with the
@@ -63,18 +63,18 @@ class TableJob:
         maker: creates the prediction function.
         text_columns: columns of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
-        list_columns: those of text_columns that hold lists of texts.
-        id_column: column of row IDs, which keeps its name and type; None: rows are numbered from "0", as `id`.
+        list_columns: those of text_columns that contain lists of texts.
+        id_column: column of row IDs, which keeps its name and type; if None, rows are numbered from "0", as `id`.
         keep_columns: columns of the table, by name or index, to copy to the output unchanged; "*": all columns that
             are not read for something else.
-        num_shards: number of output files, which split the rows evenly and in order; None: one file with just this
+        num_shards: number of output files, which split the rows evenly and in order; None for one file with just this
             name.
         rows_per_part: rows that are predicted and written together.
         num_workers: number of processes.
         overwrite: discard the unfinished work of another job next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
-        on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error".
-            None: null predictions for a null, while an empty text is a text.
+        on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error". If
+            None, null predictions for a null, while an empty text is a text.
         dialect: how a text file of the input is written.
     """
 
@@ -100,7 +100,7 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
 
     Args:
         job: the batch prediction.
-        runner: of Apache Beam, such as "DirectRunner", whose workers predict the parts; None: this machine.
+        runner: runner of Apache Beam, such as "DirectRunner", whose workers predict the parts; None for this machine.
         beam_options: additional options, as on the command line of a Beam program.
 
     Returns:
@@ -179,9 +179,8 @@ def _check_missing(table, found, output_format, for_index):
         if table.on_null == "error":
             why, more = "with `on_null=error`", "or pass `on_null=null` or `on_null=skip`"
         raise ValueError(
-            f"{table.path}: every row must have a text {why}. "
-            f"{number_of(found.missing, 'row')} of {found.total:,} have none, {where}. Add the texts, remove "
-            f"the rows, {more}."
+            f"{table.path}: every row must have a text {why}. {number_of(found.missing, 'row')} of {found.total:,} "
+            f"have no text, {where}. Add the texts, remove the rows, {more}."
         )
     kept = "they are left out" if table.on_null == "skip" else "their predictions are null"
     rows = f"{found.missing:,} of {number_of(found.total, 'row')}"

@@ -23,7 +23,7 @@ class TrainedModelMaker:
         path: directory of the model.
         inputs, outputs: as of its export.
         identity: hashes of its weights, its tokenizer and its task.
-        problem: of a classifier, one of `names.PROBLEMS`.
+        problem: problem of a classifier, one of `names.PROBLEMS`.
         pairs: as in `load_trained_text_model`.
         batch_size: rows per batch.
     """

@@ -108,21 +108,21 @@ def visualize(
 
     Args:
         model: a model from `bert_tf.load`, or its path.
-        texts: one, or two for a pair. The tokenizer's mask in it, "[MASK]", is a blank.
-        views: which views the page has, names among `contents.VIEWS`, each of which the model must have; None: all
-            that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
-        top_k: how many tokens for a masked word.
+        texts: one text, or two for a pair. A mask token in it, "[MASK]", is a word to predict.
+        views: names of the views to show, from `contents.VIEWS`; the model must have each of them. If None, all that it
+            has.
+        layers: indices of the layers whose attention is shown, from 0; negative ones count from the end. If None, all.
+        target: the prediction to explain, as `target_of` reads it. If None, the model's own.
+        top_k: number of tokens to show for each masked word.
 
     Raises:
         ValueError: there are no texts, or more than two; a text is longer than the model's positions; the model has no
             such view, layer or target.
     """
     if not 1 <= len(texts) <= 2:
-        raise ValueError(f"There must be a text, or two for a pair; got {len(texts)}; give one or two.")
+        raise ValueError(f"Pass one text, or two for a pair; got {len(texts)}.")
     if wrong := [each for each in texts if not isinstance(each, str)]:
-        raise ValueError(f"`texts` must be strings; got {wrong[0]!r}; give a text, or two for a pair.")
+        raise ValueError(f"`texts` must be strings; got {wrong[0]!r}.")
     model = load_if_path(model)
     if not hasattr(model, "tokenizer"):
         raise ValueError("`model` must be a model from `bert_tf.load`, or its path. An encoder alone has no tokenizer.")

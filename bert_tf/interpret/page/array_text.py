@@ -1,4 +1,4 @@
-"""Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time."""
+"""Arrays as text in a page: bytes, packed by zlib, in base64; a separate part for all that is visible at a time."""
 
 import base64
 import zlib
@@ -17,7 +17,7 @@ class Packed(NamedTuple):
     """An array as a page holds it.
 
     Attributes:
-        shape: of a part: the array's without its first axis.
+        shape: shape of a part: the array's without its first axis.
         parts: for each, how its bytes become numbers: {"kind", "scales"}. HALF: float16, no scales. ROOT: uint8, a
             scale times the square. LINEAR: int8, times a scale. As many scales as there are equal runs of numbers.
         texts: for each, its bytes as base64 of a zlib stream.
@@ -33,7 +33,7 @@ def pack_array(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Pac
 
     Args:
         values: the first axis is that of parts, the second of what has a scale of its own, such as heads.
-        kind: of a large array: ROOT for shares, all of them positive, most of them small; else LINEAR.
+        kind: kind of a large array: ROOT for shares, all of them positive, most of them small; else LINEAR.
         bits: a large array takes about so many for each number: where one scale's bytes hold more, they are rounded to
             fewer levels. Shares that are all alike suffer from that least, as they are small.
     """

@@ -26,9 +26,9 @@ class PageOptions:
     """The views, layers and target that a page shows.
 
     Attributes:
-        views: names among VIEWS, each of which the model must have; None: all that it has.
-        layers: whose attention is shown, from 0, negative ones from the end; None: all.
-        target: whose score is explained, as `target_of` reads it; None: the model's own answer.
+        views: names among VIEWS, each of which the model must have; if None, all that it has.
+        layers: indices of the layers whose attention is shown, from 0; negative ones count from the end. If None, all.
+        target: the prediction to explain, as `target_of` reads it. If None, the model's own.
         top_k: how many tokens for a masked word.
 
     Raises:
@@ -62,7 +62,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
     """Returns what a page shows of a text, or of a pair. The tokenizer's mask in it, "[MASK]", is a blank.
 
     Args:
-        model: what `bert_tf.load` gave.
+        model: a model returned by `bert_tf.load`.
         texts: one, or two.
         choices: which views, layers and so on.
 
@@ -127,7 +127,7 @@ def _layers(layers, count):
 
 
 def shown_name(path: str | None) -> str:
-    """Returns what the page calls a model: its folder's name, whatever folders that lies in."""
+    """Returns what the page calls a model: the name of its directory, without those above it."""
     if path is None:
         return "a model"
     whole = os.path.abspath(path)
@@ -138,16 +138,16 @@ def _list_notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
     if not row.words:
-        notes.append("The text holds no word: what is shown is about the model's special tokens alone.")
+        notes.append("The text contains no words: the results are about the model's special tokens alone.")
     if trained and len(row.tokens) > trained.max_seq_length:
         notes.append(
-            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and a server gives it no "
-            f"longer ones. All {len(row.tokens)} are read here at once."
+            f"The model was trained on rows of at most {trained.max_seq_length} tokens, and servers pass it no "
+            f"longer ones. For this page, it reads all {len(row.tokens)} tokens at once."
         )
     if trained and len(trained.text_inputs) != len(row.texts):
         notes.append(
             f"The model was trained on examples of {_count(trained.text_inputs)} ({', '.join(trained.text_inputs)}). "
-            f"It reads {_count(row.texts)} here."
+            f"For this page, it reads {_count(row.texts)}."
         )
     for note in notes:
         logging.warning("%s", note)
@@ -159,7 +159,7 @@ def _count(texts):
 
 
 def _try(add: Callable, model: Any, must: bool) -> str | None:
-    """Adds a view; returns why it cannot be there, where it need not: without the folders of whoever made the page."""
+    """Adds a view; returns why an optional one cannot be shown, without the directories of the page's author."""
     try:
         add()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Targets of an attribution, whose score a page explains, parsed from what a command line says."""
+"""Targets of an attribution, whose score a page explains, parsed from a command line."""
 
 import re
 from typing import Any
@@ -15,10 +15,10 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
 
     Args:
         model: with a head.
-        row: of the text.
+        row: row of the text.
         text: a label, by its name or number; for a tagger the number of a word from 0, "3", or that and a tag,
-            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
-            it is.
+            "3:B-PER"; for an answer its text, or its start and end in the context, "10:14". Non-strings are returned
+            unchanged.
 
     Raises:
         ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist
@@ -32,8 +32,7 @@ def target_of(model: Any, row: EncodedText, text: Any) -> Any:
     if isinstance(head, TokenHead):
         if not (match := _WORD.fullmatch(text)):
             raise ValueError(
-                "`target` must be the number of a word from 0, or that and a tag, such as 3:B-PER; got "
-                f"{text!r}; correct it."
+                f"`target` must be the index of a word from 0, such as 3, or with a tag, 3:B-PER; got {text!r}."
             )
         return (int(match[1]), match[2])
     return int(text) if text.isascii() and text.isdecimal() and text not in head.labels else text
@@ -46,6 +45,5 @@ def _parse_span(context, text):
     if match := _SPAN.fullmatch(text):
         return int(match[1]), int(match[2])
     raise ValueError(
-        "`target` must be a part of the context, or where one lies in it, such as 10:14; got "
-        f"{text[:60]!r}; correct it."
+        f"`target` must be a part of the context, or its start and end in characters, such as 10:14; got {text[:60]!r}."
     )

@@ -19,7 +19,7 @@ def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.
         types: the n words.
         labels: int [..], the labels of training: the control's are drawn from their distribution, so that both tasks
             have about the same.
-        seed: of the draw; a word has the same label everywhere.
+        seed: random seed of the draw; a word has the same label everywhere.
     """
     shares = np.bincount(labels) / len(labels)
     known = sorted(set(train_types))
@@ -42,7 +42,7 @@ def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str
 
     Returns:
         majority: of the most frequent label; word: of the most frequent label of the word in training, or of all words
-        if it did not occur; seen: the share of words that did occur, an upper bound for the control except by
+        if it did not occur; seen: the fraction of words that did occur, an upper bound for the control except by
         chance.
     """
     counts = collections.defaultdict(collections.Counter)

@@ -18,7 +18,7 @@ class Labelled:
         texts: n texts, or pairs of them.
         words: the offsets of each text's words, (start, end) in code points; None if texts have labels.
         types: for each text, the names of the labeled items: its words as written; for a text, its first word.
-        labels: for each text, the labels of these; None: no labels were read.
+        labels: for each text, the labels of these; if None, no labels were read.
         path: the file.
     """
 
@@ -55,7 +55,7 @@ class Labelled:
         return self.take(sorted(np.random.default_rng(seed).permutation(len(self))[:most].tolist()))
 
     def halves(self, share: float, seed: int) -> tuple["Labelled", "Labelled"]:
-        """Splits the texts in two; the second part has this share of them, at least one text."""
+        """Splits the texts in two; the second part has this fraction of them, at least one text."""
         order = np.random.default_rng(seed).permutation(len(self)).tolist()
         cut = len(order) - max(1, round(share * len(order)))
         return self.take(order[:cut]), self.take(order[cut:])
@@ -77,7 +77,7 @@ def read_labelled_texts(
     header=True,
     dialect: Dialect = DEFAULT_DIALECT,
 ):
-    """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; label_column None: without."""
+    """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; without labels if None."""
     columns = {"text_columns": text_columns, "label_column": label_column}
     examples = read_table(path, header=header, dialect=dialect, **columns)
     texts = examples.text_a

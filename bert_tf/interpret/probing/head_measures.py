@@ -12,11 +12,11 @@ from bert_tf.utils.progress import Countdown
 MEASURES = {
     "entropy": "in bits: a head of 3 bits is as undecided as one that looks at 8 tokens alike",
     "distance": "tokens from a token to where it looks, on average, special tokens left out",
-    "first": "share of the weight on the special token that the row begins with, such as [CLS]",
-    "separators": "share on the special tokens that end texts, such as [SEP]",
-    "itself": "share on the token itself",
-    "previous": "share on the word before",
-    "next": "share on the word behind",
+    "first": "fraction of the attention on the first special token, such as [CLS]",
+    "separators": "fraction on the special tokens that end texts, such as [SEP]",
+    "itself": "fraction on the token itself",
+    "previous": "fraction on the previous word",
+    "next": "fraction on the next word",
 }
 
 
@@ -38,7 +38,7 @@ def measure_heads(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -
             sums, count = found if sums is None else sums + found, count + words
             countdown.advance()
     if not count:
-        raise ValueError(f"No words to measure attention on: the {len(texts)} texts have none.")
+        raise ValueError(f"No words to measure attention on: the {len(texts)} texts contain no words.")
     values = dict(zip([*MEASURES, "among_words"], sums / count, strict=True))
     values["distance"] = values["distance"] / np.maximum(values.pop("among_words"), 1e-12)
     return {name: np.where(kept, each, np.nan) for name, each in values.items()}

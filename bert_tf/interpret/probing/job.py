@@ -22,8 +22,8 @@ class ProbeOptions:
 
     Attributes:
         max_seq_length: longest sequence in tokens.
-        seed: of the control's labels and of the order of training.
-        epochs: None: as `probe.train_probe` chooses.
+        seed: random seed of the control's labels and of the order of training.
+        epochs: if None, as `probe.train_probe` chooses.
         folder: directory for features that do not fit in memory.
     """
 
@@ -50,7 +50,7 @@ def run_probing(bert: Any, train: Labelled, test: Labelled, options: ProbeOption
     labels = sorted({label for each in train.labels for label in each})
     if len(labels) < _FEW:
         raise ValueError(
-            f"{train.path}: at least two labels are required; got {brief(labels)}. Choose another column."
+            f"{train.path}: at least two labels are required; got {brief(labels)}. Choose a column with several labels."
         )
     seen, held = (compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
     held = _keep_known_labels(held, labels, test.path)
@@ -77,7 +77,7 @@ def _keep_known_labels(held, labels, path):
                     *(path, (~there).sum(), len(there), brief(strange)))  # fmt: skip
     if not there.any():
         raise ValueError(
-            f"{path} has none of the training labels: {brief(strange)}. Check the column."
+            f"{path} contains none of the training labels, only {brief(strange)}. Check the column."
         )
     chosen = np.flatnonzero(there)
     return Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))

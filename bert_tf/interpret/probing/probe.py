@@ -79,8 +79,8 @@ def train_probe(
         train, test: float32 [n, L + 1, H] and [m, L + 1, H].
         targets, test_targets: int32 [n, K] and [m, K], labels of K tasks, from 0.
         labels: number of labels.
-        seed: of the order of the examples.
-        epochs: None: 5, or more if these are fewer than 3,000 steps of 64 examples.
+        seed: random seed of the order of the examples.
+        epochs: if None, 5, or more if these are fewer than 3,000 steps of 64 examples.
     """
     probes = Probes(*_moments(train), targets.shape[1], labels)
     _train(probes, train, targets, seed, epochs or max(_EPOCHS, -(-_STEPS * _BATCH // len(train))))

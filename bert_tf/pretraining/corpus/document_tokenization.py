@@ -28,9 +28,9 @@ def tokenize_documents(
     Args:
         texts: a list of `bert_tf.utils.documents.Document`.
         tokenizer: the model's tokenizer.
-        seed: of the random keys; a part's key depends only on the seed and its place in the corpus.
+        seed: random seed of the keys; a part's key depends only on the seed and its place in the corpus.
         longest_part: a part ends with the sentence that brings it to this many tokens.
-        segmenter: a `WordSegmenter` that says which tokens are masked together, or None.
+        segmenter: a `WordSegmenter` that determines which tokens are masked together, or None.
 
     Returns:
         The documents sorted by key, without empty sentences and empty documents.

@@ -167,7 +167,7 @@ def lay_out_examples(
 
     Returns:
         "input_ids", "input_mask", "segment_ids": int32 [n, max_seq_length]; "next_sentence_labels": int32 [n, 1];
-        "continues": bool [n, max_seq_length], where a token continues the word before it, as the segmenter says.
+        "continues": bool [n, max_seq_length], where a token continues the word before it, according to the segmenter.
     """
     column = np.arange(max_seq_length, dtype=np.int32)
     a, b = (length.astype(np.int32)[:, None] for length in (examples.a_length, examples.b_length))

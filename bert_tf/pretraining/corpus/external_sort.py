@@ -24,7 +24,7 @@ def write_sorted(directory: str, keys: np.ndarray, columns: dict):
     """Writes a run: a directory of rows sorted by key.
 
     Args:
-        directory: the run's directory, created here if it does not exist.
+        directory: the run's directory, created if it does not exist.
         keys: uint64 [n], in any order.
         columns: {name: array [n, ...] or Ragged of n rows}.
 
@@ -74,7 +74,7 @@ def merge_runs(directories: list[str], names: list[str], target: str, range_byte
     Args:
         directories: directories of the runs, in the order in which rows with equal keys are sorted.
         names: names of the columns.
-        target: directory of the merged run, created here if it does not exist.
+        target: directory of the merged run, created if it does not exist.
         range_bytes: about as much is in memory at a time.
 
     Raises:

@@ -24,7 +24,7 @@ class CorpusJob:
         paths, formats: the text files and their formats; see `bert_tf.utils.text_files`.
         output_files: files that the records are randomly distributed over; compressed if they end in .gz.
         vocab_file: vocabulary of a WordPiece tokenizer; None with `model_directory`.
-        do_lower_case: setting of the tokenizer. With `model_directory`, None means as the model's files say.
+        do_lower_case: setting of the tokenizer. With `model_directory`, None means as in the model's files.
         options: how examples are created.
         num_workers: number of processes.
         work_dir: directory for the sorted runs. If None, the directory of the first output file.

@@ -116,7 +116,7 @@ def _tokenize(job, directory, workers) -> tuple[Counter, int]:
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
             "`document_start=%r` matched no line except possibly the first ones: there are %d documents in %d files. "
-            "It is matched against lines without surrounding white space.",
+            "It is matched against lines without surrounding whitespace.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
     return counts, stage.done
@@ -162,7 +162,7 @@ def _make(job, directory, workers, counts, level) -> tuple[Statistics, int]:
 def _warn_of_full_disk(directory, made, share):
     """Warns if the disk is too small for all records, of which `made` bytes are a `share` of 0 to 1.
 
-    They are there twice: as runs, and in the files that are written from these, uncompressed at most.
+    They are stored twice: as runs, and in the files that are written from these, uncompressed at most.
     """
     needed, free = 2 * made / share - made, shutil.disk_usage(directory).free
     if needed > free:

@@ -20,8 +20,8 @@ class CorpusOptions(ExampleSettings):
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(
-                "`max_seq_length` must be at least 5, to hold [CLS], two [SEP] and two more tokens; "
-                f"got {self.max_seq_length}."
+                "`max_seq_length` must be at least 5, to fit [CLS], two [SEP] and two more tokens; got "
+                f"{self.max_seq_length}."
             )
         if not self.dynamic_masking:
             check_phrases(self.masks.kind, self.phrase_file)

@@ -82,7 +82,7 @@ class CorpusStages:
     def write_part(self, level: int, path: str, number: int, of: int, file: str, first: bool) -> Counter:
         """Writes the records of a key range to `path`, a part of an output file; returns {file: number of records}.
 
-        In the `first` part, the first record states how the file was created.
+        In the `first` part, the first record describes how the file was created.
         """
         bounds = external_sort.bounds(number, of)
         _, columns, order = external_sort.read_unsorted(self._runs("records", level), _COLUMNS["records"], *bounds)

@@ -30,9 +30,9 @@ def format_report(statistics: Statistics, options: CorpusOptions, vocabulary: Ma
     """Returns the report in aligned columns.
 
     Args:
-        statistics: of all records, and of the text.
+        statistics: statistics of all records, and of the text.
         options: with which they were made.
-        vocabulary: of the records.
+        vocabulary: vocabulary of the records.
     """
     sections = _sections(statistics, options, vocabulary)
     names, values = (max(len(row[column]) for section in sections for row in section.rows) for column in (0, 1))
@@ -150,8 +150,8 @@ def _against(law, shapes, options):
 
 
 def _phrases(counts, phrases):
-    """Rows that say what became of a list of phrases."""
-    lost = f"{_number(phrases.unknown)} more hold tokens that the vocabulary lacks"
+    """Rows about the use of a list of phrases."""
+    lost = f"{_number(phrases.unknown)} more contain tokens that the vocabulary lacks"
     return [
         ("phrases in the list", _number(phrases.number), lost),
         ("  found in the examples", _number(counts["found"])),

@@ -36,7 +36,7 @@ class WordSegmenter:
         self._split = {JIEBA: _load_jieba, PRETOKENIZED: lambda: str.split}.get(name, lambda: _load_function(name))()
 
     def __call__(self, text: str) -> np.ndarray:
-        """Returns the number of the word of each character of a text, int32 [characters]; -1 for white space.
+        """Returns the number of the word of each character of a text, int32 [characters]; -1 for whitespace.
 
         Raises:
             ValueError: the words are not those of the text.
@@ -54,14 +54,14 @@ class WordSegmenter:
             if bare is None or not text.startswith(bare, at):
                 raise ValueError(
                     f"`word_segmenter={self.name}` must return the words of a text unchanged and in order; got "
-                    f"{brief(word)} instead of the beginning of {brief(text[at:])}; correct the function."
+                    f"{brief(word)} instead of the beginning of {brief(text[at:])}."
                 )
             numbers[at : at + len(bare)] = number
             at += len(bare)
         if text[at:].strip():
             raise ValueError(
                 f"`word_segmenter={self.name}` must return all words of a text. The words end before "
-                f"{brief(text[at:])}; correct the function."
+                f"{brief(text[at:])}."
             )
         return numbers
 
@@ -78,7 +78,7 @@ def _load_function(name) -> Callable:
     module, colon, function = name.partition(":")
     if not (module and colon and function):
         raise ValueError(
-            f"`word_segmenter` must be {JIEBA}, {PRETOKENIZED} or MODULE:FUNCTION; got {brief(name)}; correct it."
+            f"`word_segmenter` must be {JIEBA}, {PRETOKENIZED} or MODULE:FUNCTION; got {brief(name)}."
         )
     try:
         found = getattr(importlib.import_module(module), function, None)
@@ -89,6 +89,6 @@ def _load_function(name) -> Callable:
         ) from error
     if not callable(found):
         raise ValueError(
-            f"`word_segmenter={name}`: {module} has no function {function}. Correct the name, or define it there."
+            f"`word_segmenter={name}`: {module} has no function {function}. Check the name, or define the function."
         )
     return found

@@ -134,7 +134,7 @@ def parse_losses(texts) -> dict[str, float]:
         if name not in known or name in weights or not 0 < number < float("inf"):
             raise ValueError(
                 f"`distillation_losses` must be comma-separated distinct names of {', '.join(known)}, each optionally "
-                f"with a colon and a weight above 0; got {text!r} in {','.join(texts)}; correct it."
+                f"with a colon and a weight above 0; got {text!r} in {','.join(texts)}."
             )
         weights[name] = number
     if not set(weights) - {MASKED_LM}:

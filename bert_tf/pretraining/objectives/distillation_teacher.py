@@ -28,14 +28,13 @@ def load_encoder_teacher(options: DistillationOptions, student: ModelDescription
     config, shown = described.config, required_outputs([name for name in options.weights if name in COMPARISONS])
     if config.is_decoder:
         raise ValueError(
-            "`teacher` must be bidirectional, like its student. "
-            f"{options.teacher} is a causal (left-to-right) model; use another."
+            f"`teacher` must be bidirectional, like its student. {options.teacher} is a causal (left-to-right) model."
         )
     if "mlm_logits" in shown and MASKED_LM_HEAD not in checkpoint.names:
         others = [name for name in COMPARISONS if "mlm_logits" not in COMPARISONS[name].shown]
         raise ValueError(
-            f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has none. "
-            f"Use `distillation_losses` of {', '.join(others)}."
+            f"The loss soft_targets requires a `teacher` with a masked-LM head, but {options.teacher} has no "
+            f"such head. Use `distillation_losses` of {', '.join(others)}."
         )
     layer = options.layer or config.num_hidden_layers
     if layer > config.num_hidden_layers:

@@ -25,8 +25,8 @@ class PretrainingTask(RecordTask):
     text ("nsp") or swapped texts ("sop", Lan et al. 2019) was decided when the records were created.
 
     Args:
-        config: of the encoder; if it has `is_decoder`, attention is left-to-right, and batches must be created by
-            `next_tokens`.
+        config: configuration of the encoder; if it has `is_decoder`, attention is left-to-right, and batches must be
+            created by `next_tokens`.
         sentence_objective: "nsp", "sop" or "none".
         packed: whether rows contain several examples each, as created by `pretraining/packing.py`.
         gradient_checkpointing: as in `Encoder`.

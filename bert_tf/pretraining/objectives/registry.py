@@ -22,7 +22,7 @@ class Objective:
     """Masked LM with the records' sentence objective (Devlin et al. 2018, section 3.1); the base of all others.
 
     Attributes:
-        name: of the objective, one of `names.OBJECTIVES`.
+        name: name of the objective, one of `names.OBJECTIVES`.
         is_decoder: whether each token attends only to itself and those before it.
         draws_masks: whether records without masks are masked when read.
         masking: default kind of masking, one of `names.MASKINGS`.

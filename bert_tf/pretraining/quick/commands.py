@@ -63,7 +63,7 @@ class Commands:
         config_file: configuration of a randomly initialized encoder.
         calibration_folder: directory of the calibration run.
         vocab_file: the user's or the learned vocabulary.
-        tokenizer_directory: of the model whose tokenizer is used instead, or None.
+        tokenizer_directory: directory of the model whose tokenizer is used instead, or None.
     """
 
     def __init__(self, options: QuickOptions, recipe: SizeRecipe, depth: int = 0):

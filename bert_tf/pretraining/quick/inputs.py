@@ -55,7 +55,7 @@ def check_rows(rows: Mapping[int, int], recipe: SizeRecipe):
             words = 3 * phase.batch_size * phase.row_length // 4  # for English; fewer for other languages
             raise ValueError(
                 f"`input_file` must have enough text for one step, {phase.batch_size} sequences of {phase.row_length} "
-                f"tokens, about {words:,} words. It has text for {there}; start in another `output_dir` with more: a "
+                f"tokens, about {words:,} words. It has text for {there}; add text and start in a new `output_dir`: a "
                 "useful encoder takes megabytes."
             )
 
@@ -91,8 +91,8 @@ def _check_texts(options):
     train, held_out = ({*map(os.path.realpath, paths)} for paths in (*found, [])[:2])
     if both := train & held_out:
         raise ValueError(
-            f"`eval_file` must not contain training text, but {min(both)} is also in `input_file`. Move it out of "
-            "there."
+            f"`eval_file` must not contain training text, but {min(both)} is also in `input_file`. Remove it from "
+            "`input_file`."
         )
 
 
@@ -103,7 +103,8 @@ def _check_tokenizer(options, name):
     if not is_model or not (keras_hub.tokenizer_of(directory) or tokenizer_in(directory)):
         raise ValueError(
             f"`{name}` must be a model directory with a configuration and a tokenizer, such as {VOCAB_FILE} or "
-            f"{WHOLE_FILE}, to create the records; got {directory}; use another model, or train without `{name}`."
+            f"{WHOLE_FILE}, to create the records; got {directory}; add the missing files, or train without "
+            f"`{name}`."
         )
     tables = read_model_tokenizer(directory, options.do_lower_case)
     if tables.mask_id is None:

@@ -41,7 +41,7 @@ class Journal:
         if not path.exists():
             check_free(folder)
             return cls(path, dict(run), {})
-        values = read_manifest(path, "choose another `output_dir`, or remove this one")
+        values = read_manifest(path, "choose a new `output_dir`, or remove this one")
         then = values.get("run", {})
         now = {**run, **{name: then.get(name) for name in open_}}
         check_same(path, then, now, "Choose another `output_dir`, or remove this one.")

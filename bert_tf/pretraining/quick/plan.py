@@ -1,4 +1,4 @@
-"""Plans quick pretraining: the number of steps within the time limit, from measurements; no clock is read here."""
+"""Plans quick pretraining: the number of steps within the time limit, from measurements; it reads no clock."""
 
 import dataclasses
 import datetime
@@ -111,7 +111,7 @@ class TrainingPlan:
         path = folder / PLAN_FILE
         if not path.exists():
             return None
-        values = read_object(path, "the plan of pretrain_small", "choose another `output_dir`, or remove this one")
+        values = read_object(path, "the plan of pretrain_small", "choose a new `output_dir`, or remove this one")
         try:
             phases = values["phases"]
             rates = [phase["rows_per_second"] for phase in phases]

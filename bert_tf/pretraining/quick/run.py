@@ -91,7 +91,7 @@ class _Run:
         elif plan.minutes != self.minutes:
             raise ValueError(
                 f"`minutes` cannot be changed once the training is planned; got {self.minutes:g}, but "
-                f"{self.commands.folder} is planned for {plan.minutes:g}; choose another `output_dir`."
+                f"{self.commands.folder} is planned for {plan.minutes:g}; choose a new `output_dir`."
             )
         shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
         self._do("training", self.commands.training(plan.steps), is_limited=False)

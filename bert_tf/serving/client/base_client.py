@@ -46,9 +46,9 @@ class BaseClient:
         timeout: seconds before a query gives up, including retries.
         version: version of the model; by default, the newest.
         label: label of a version, instead of its number.
-        tls: encryption of the connection; None: no encryption.
+        tls: encryption of the connection; None for no encryption.
         metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
-        retry: retry policy; None: the defaults of `Retry`.
+        retry: retry policy; None for the defaults of `Retry`.
         max_answer_bytes: maximum size of a response; a larger one is an error.
     """
 
@@ -104,8 +104,8 @@ class BaseClient:
         Args:
             inputs: {name: n texts}, such as {"question": [...], "context": [...]}; for a list input,
                 n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-            typed: return objects instead: `.label` for ["label"]. True: classes of `client.results`; for tasks that it
-                does not cover, pass a dataclass whose fields are the outputs of the model.
+            typed: return objects instead: `.label` for ["label"]. If True, classes of `client.results`; for tasks that
+                it does not cover, pass a dataclass whose fields are the outputs of the model.
 
         Returns:
             n dictionaries {output: value} of numbers, str, and lists of them, as in `answers.split_answer`: a

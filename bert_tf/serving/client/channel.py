@@ -37,9 +37,9 @@ class Retry:
     Attributes:
         attempts: total number of calls; 1 means no retries.
         first_wait: maximum seconds before the second call. Each further wait is twice as long. All are random, between
-            half and all of that, so that callers that failed together do not retry together. If the
-            server states a wait, in words ("retry after 0.2 s") or with `grpc-retry-pushback-ms` in the trailing
-            metadata of its error, that one applies; a negative number there forbids a retry.
+            half and all of that, so that callers that failed together do not retry together. If the server asks for a
+            wait, in words ("retry after 0.2 s") or with `grpc-retry-pushback-ms` in the trailing metadata of its error,
+            that one applies; a negative number there forbids a retry.
         longest_wait: maximum seconds of the client's own waits.
     """
 
@@ -76,7 +76,7 @@ class Tls(TlsFiles):
     """TLS settings of a connection; all files are PEM.
 
     Attributes:
-        root_file: certificates of the trusted authorities; None: gRPC's own.
+        root_file: certificates of the trusted authorities; None for gRPC's own.
         key_file, certificate_file: the client's identity, for servers that verify clients.
     """
 
@@ -116,7 +116,7 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_byte
 
     Args:
         server: the address; IPv6 in brackets, "[::1]:8500".
-        tls: encryption; None: no encryption.
+        tls: encryption; None for no encryption.
         kind: `grpc`, or `grpc.aio` for asyncio channels.
         max_answer_bytes: maximum size of a response after decompression; a larger one is an error.
 

@@ -37,7 +37,7 @@ class Client(BaseClient, contextlib.AbstractContextManager):
 
         Args:
             items: texts; if an example has several, dictionaries by name, or tuples in the order of the signature's
-                `text_inputs`, if that has a customary order.
+                `text_inputs`, if those have a standard order.
             in_flight: number of concurrent queries.
             batch_size: examples per query. For a server that batches requests, 1 is best.
             typed: as `ask`.

@@ -136,7 +136,9 @@ class ClientCore:
         kind = (yield from self.signature()).outputs.get(_EMBEDDING)
         size = (kind and kind.shape and kind.shape[-1]) or 0
         if size >= _ENDLESS:
-            raise ValueError(f"Output `embedding` is too large for memory: {size}. Is this a model server?")
+            raise ValueError(
+                f"Output `embedding` is too large for memory: {size}. Check that the address is that of a model server."
+            )
         return size
 
     def text_inputs(self, signature) -> Question:
@@ -183,5 +185,5 @@ class ClientCore:
 
 
 def _typed_rows(rows, typed):
-    """Returns rows as `typed` says: as they are, as objects of their kind, or of a given dataclass."""
+    """Returns rows according to `typed`: as they are, as objects of their kind, or of a given dataclass."""
     return [to_dataclass(row, None if typed is True else typed) for row in rows] if typed else rows

@@ -94,7 +94,7 @@ def _item(parts, names, number):
     item = tuple(parts) if len(names) > 1 else ("\t".join(parts),)
     if len(item) != len(names):
         raise ValueError(
-            f"Each line must hold {len(names)} tab-separated texts ({', '.join(names)}); got {len(item)} in line "
+            f"Each line must contain {len(names)} tab-separated texts ({', '.join(names)}); got {len(item)} in line "
             f"{number}."
         )
     return item
@@ -119,7 +119,7 @@ def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:
     for item in items:
         parts = item if isinstance(item, Mapping) else dict(zip(names, _parts(item), strict=False))
         if set(parts) != set(names) or not isinstance(item, Mapping) and len(_parts(item)) != len(names):
-            form = f"be a text, or a dictionary with the key {names[0]!r}"
+            form = f"be a string, or a dictionary with the key {names[0]!r}"
             if len(names) > 1:
                 form = f"have the texts {', '.join(names)}, in a tuple in this order or a dictionary with these keys"
             raise ValueError(f"Each example must {form}; got {str(item):.100}.")
@@ -140,4 +140,4 @@ def _parts(item):
         return (item,)
     if isinstance(item, Sequence):
         return tuple(item)
-    raise ValueError(f"An item must be a text, a tuple of texts or a dictionary; got {item!r:.99}.")
+    raise ValueError(f"An item must be a string, a tuple of strings or a dictionary; got {item!r:.99}.")

@@ -66,7 +66,7 @@ class TensorKind:
 
     Attributes:
         dtype: NumPy's name of its type, such as "float32"; "string".
-        shape: its sizes, None for free ones; None: even their number is free.
+        shape: its sizes, None for free ones; if None, even their number is free.
     """
 
     dtype: str
@@ -90,7 +90,7 @@ class ModelSignature:
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
-        """Names of its inputs in their customary order: question, context."""
+        """Names of its inputs in their standard order: question, context."""
         return order_of(self.inputs)
 
 
@@ -112,7 +112,7 @@ class VersionStatus:
 
 
 def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of inputs in their customary order; sorted if there is none."""
+    """Returns the names of inputs in their standard order; sorted if there is none."""
     names = set(inputs)
     return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
 
@@ -126,7 +126,7 @@ def is_order_known(inputs: Iterable[str]) -> bool:
 def check_order(inputs: Sequence[str]):
     """Raises ValueError if texts without names cannot be assigned to inputs: there are none, or no known order."""
     if not inputs:
-        raise ValueError("`inputs` cannot be used: the signature has no inputs. Choose another signature.")
+        raise ValueError("`inputs` cannot be used: the signature has no inputs. Choose a signature with inputs.")
     if not is_order_known(inputs):
         raise ValueError(
             f"`inputs` is required: the inputs of this model are {join_names(inputs)}, whose order is unknown. "

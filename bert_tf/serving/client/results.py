@@ -14,7 +14,7 @@ from bert_tf.serving.client.requests import clean, join_names
 @dataclasses.dataclass(frozen=True)
 class Classification:
     """The most probable label of a text, every label's probability, the predicted ones of several labels, and whether
-    the model is confident; None: unknown."""
+    the model is confident; None if unknown."""
 
     label: str
     probabilities: dict[str, float]
@@ -61,7 +61,7 @@ class Entities:
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """The index of the chosen text, from 0 (-1: there was none), the probability of each, and whether the
-    model is confident; None: unknown."""
+    model is confident; None if unknown."""
 
     choice: int
     probabilities: tuple[float, ...]

@@ -55,7 +55,7 @@ class Batcher:
 
     Args:
         parameters: limits of batches and of the queue.
-        turns: limits the number of concurrent batches, including those of other batchers; None: `num_batch_threads`.
+        turns: limits the number of concurrent batches, including those of other batchers. If None, `num_batch_threads`.
     """
 
     def __init__(self, parameters: BatchingLimits, turns: threading.Semaphore | None = None):

@@ -1,7 +1,7 @@
 """Classify and Regress: from tf.Examples to classes with scores, or to one number.
 
-The checks, their order and their messages are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. As
-there, the signature's method name matters only if an option of the server says so.
+The checks, their order and their messages are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. As in
+these, the signature's method name matters only if an option of the server requires it.
 """
 
 import numpy as np

@@ -29,7 +29,7 @@ class DType:
     Attributes:
         name: as TensorFlow has it, such as "float32".
         as_datatype_enum: its number in DataType.
-        as_numpy_dtype: NumPy's type; None for one that requests and answers cannot hold.
+        as_numpy_dtype: NumPy's type; None for one that requests and answers cannot represent.
     """
 
     name: str

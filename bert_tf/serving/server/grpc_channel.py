@@ -76,7 +76,7 @@ class UnixSocket:
         """Makes `server` listen on a socket, which is not visible before `take`.
 
         Raises:
-            ValueError: no socket can be created at `path`, or something else exists there.
+            ValueError: no socket can be created at `path`, or another file exists at it.
         """
         # Short, because its length is limited too; random, because servers in two containers may have the same process
         # id.
@@ -112,8 +112,8 @@ def _bind(server, address, tls):
 
 def _unfit(path, why):
     return ValueError(
-        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes in a writable directory, with no other file "
-        f"there; got {path}, {why}. Use another path."
+        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes in a writable directory, at which no other "
+        f"file exists; got {path}, {why}."
     )
 
 

@@ -1,6 +1,7 @@
 """The gRPC server: PredictionService, ModelService and health checks over a registry of models.
 
-Requests arrive as bytes and are parsed here, so that a broken one is the caller's error without a traceback in the log.
+Requests arrive as bytes and are parsed by this module, so that a broken one is the caller's error without a traceback
+in the log.
 """
 
 import contextlib
@@ -131,7 +132,7 @@ class GrpcServer:
     """The gRPC server for every method of METHODS.
 
     Attributes:
-        port: its port; None: only a Unix socket.
+        port: its port; None if there is only a Unix socket.
     """
 
     def __init__(self, registry, options: ServerOptions):

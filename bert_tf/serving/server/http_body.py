@@ -205,7 +205,7 @@ def gunzip(body: bytes, call: RequestContext, held: HeldBody) -> bytes:
             if not member.eof:
                 raise HttpError(400, "The gzip body ends too early")
     except zlib.error as error:
-        raise HttpError(400, "The body is not gzip, although its Content-Encoding says so") from error
+        raise HttpError(400, "The body is not gzip, although its Content-Encoding is gzip") from error
     return b"".join(parts)
 
 

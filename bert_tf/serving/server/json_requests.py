@@ -86,7 +86,7 @@ def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
     """Writes `examples` and `context` of a classify or regress request into the proto `Input`.
 
     Raises:
-        ServingError: tf.Example cannot hold them, or there are too many.
+        ServingError: tf.Example cannot represent them, or there are too many.
     """
     target = request_input.example_list
     if "context" in document:

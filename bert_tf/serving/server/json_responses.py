@@ -21,7 +21,7 @@ def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
 
     Args:
         outputs: {output alias: array}.
-        signature: of the outputs.
+        signature: signature of the outputs.
         row: `predictions`, a list with one item per row; otherwise `outputs`, one list per output. If there is only one
             output, its name is left out.
 

@@ -122,7 +122,7 @@ def kind(value) -> str:
 
 
 def _tokens(value, level=0, before="") -> Iterator[str]:
-    """Yields the text of a JSON value: members of objects on lines of their own, lists on one."""
+    """Yields the text of a JSON value: each member of an object on its own line, a list on one."""
     if isinstance(value, dict):
         yield before + "{"
         for i, (key, item) in enumerate(value.items()):

@@ -117,7 +117,7 @@ def count_of(path: str) -> int:
 
 
 def read_path(file: str) -> str | None:
-    """Returns the path of the metrics page from the MonitoringConfig in the text file `file`; None: no page.
+    """Returns the path of the metrics page from the MonitoringConfig in the text file `file`; None for no page.
 
     Raises:
         ValueError: the file cannot be read, or its path does not start with a slash.

@@ -1,4 +1,4 @@
-"""A version's requests are computed in the batches of all models, or in its own if a file in its directory says so."""
+"""Requests for a version are computed in the batches of all models, or in its own if its directory has such a file."""
 
 import dataclasses
 import os
@@ -18,7 +18,7 @@ class ModelBatching:
     """Finds the batcher of a version.
 
     Args:
-        parameters: of the batches of all models.
+        parameters: parameters of the batches of all models.
         per_model: whether each version has its own parameters in `FILE` in its directory, and no batching without it.
             The number of concurrent batches is limited by `parameters` for all together.
     """
@@ -47,7 +47,7 @@ class ModelBatching:
     def _read(self, path):
         message = text_configs.read_message(path, "BatchingParameters", FILE)
         if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
-            logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
+            logging.warning("%s: %s has no effect; it is the same for all models.", path, " and ".join(given))
             for name in given:
                 message.ClearField(name)
         own = read_batching(message, path, FILE, max_batch_tokens=self._parameters.max_batch_tokens)

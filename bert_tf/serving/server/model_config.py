@@ -87,7 +87,7 @@ class ConfigFile:
 
     Args:
         registry: the registry with its models.
-        path: of the file.
+        path: path of the file.
         applied: its content when the registry got its models.
         retry_seconds: after which a file that could not be applied is tried again even without changes.
     """

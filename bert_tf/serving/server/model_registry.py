@@ -107,9 +107,9 @@ class ModelRegistry:
         everything wins.
 
         Args:
-            configs: of all models.
+            configs: configs of all models.
             must_load: whether a model without a loadable version is an error; otherwise, it may be loaded later.
-            call: of the waiting caller.
+            call: context of the waiting call.
 
         Raises:
             ServingError: a model cannot be loaded, a label points to a missing version, the call is over

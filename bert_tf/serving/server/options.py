@@ -24,15 +24,16 @@ class ServerOptions(
     """Settings of a server, independent of its models.
 
     Attributes:
-        port: gRPC port; 0: any free one, None: only `grpc_socket_path`.
-        rest_api_port: REST port; 0: any free one, None: no REST.
+        port: gRPC port; 0 for any free one, None for only `grpc_socket_path`.
+        rest_api_port: REST port; 0 for any free one, None for no REST.
         grpc_channel_arguments: {key: number or text} for gRPC's server, such as "grpc.max_connection_age_ms".
-        enable_model_config_reload: whether callers may replace the models; None: if there is a `model_config_file`.
+        enable_model_config_reload: whether callers may replace the models; if None, only if there is a
+            `model_config_file`.
         limits: limits of a request.
-        metrics_path: path of the Prometheus page on the REST port; None: no page.
+        metrics_path: path of the Prometheus page on the REST port; None for no page.
         routes: REST routes besides the models', as in `rest_api.answer`.
-        tls: for gRPC and REST; None: no encryption.
-        batching: batching of requests; None: each is computed separately.
+        tls: for gRPC and REST; None for no encryption.
+        batching: batching of requests; if None, each is computed separately.
         bundle: how versions are loaded and run.
     """
 

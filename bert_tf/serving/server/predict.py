@@ -111,7 +111,7 @@ def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Lim
 def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
     """Raises ServingError if an input does not accept a tensor of this type (a number in DataType) and shape.
 
-    As in TensorFlow Serving, the graph decides on shapes: its half_plus_three accepts [n] where the signature says [].
+    As in TensorFlow Serving, the graph decides on shapes: its half_plus_three accepts [n] where the signature has [].
     An export of ours is asked only for the shapes of its signature, since others have no meaning in it.
     """
     endpoint = signature.inputs[alias]

@@ -1,7 +1,8 @@
 """ProfilerService: profiles of the server, as TensorBoard and `tf.profiler.experimental.client.trace` request them.
 
-As in TensorFlow Serving, the profile is sent, or saved where the caller says. The latter is only done for callers on
-this machine, who share its file system: any other could write files into directories that it cannot reach itself.
+As in TensorFlow Serving, the profile is sent, or saved where the caller asks for it. The latter is only done for
+callers on this machine, who share its file system: any other could write files into directories that it cannot reach
+itself.
 """
 
 import glob
@@ -50,7 +51,7 @@ _turn = threading.Lock()  # TensorFlow has one profiler per process
 
 
 def profile(request: Any, call: RequestContext) -> Any:
-    """Profiles the server for the time that a ProfileRequest states, and returns the ProfileResponse.
+    """Profiles the server for the time given in a ProfileRequest, and returns the ProfileResponse.
 
     Raises:
         ServingError: the caller may not have it saved or has left, the time is too long, or another profile is being

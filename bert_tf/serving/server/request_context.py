@@ -17,14 +17,14 @@ class RequestContext:
     """A request in the server, over gRPC or REST.
 
     Attributes:
-        deadline: when its caller gives up, on the clock of `time.monotonic`; None: never.
+        deadline: when its caller gives up, on the clock of `time.monotonic`; None means never.
         is_gone: whether the caller has disconnected.
         limits: limits of a request.
         entrypoint: "GRPC" or "REST", as in TensorFlow Serving's metrics.
         tensor_content: whether Predict's tensors are sent as raw bytes instead of lists of values.
         peer: address of the caller in gRPC's form; "" if not needed.
         work: turns for Python's work on it.
-        until_sent: closed after the response is sent or dropped; None: nothing is sent.
+        until_sent: closed after the response is sent or dropped; if None, nothing is sent.
     """
 
     deadline: float | None = None

@@ -12,7 +12,7 @@ NUM_SPECIAL_TOKENS = 2  # of a text: [CLS] and [SEP]
 
 
 def batching_group(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | None:
-    """Returns the key that requests of one version must share to be batched together; None: never batched.
+    """Returns the key that requests of one version must share to be batched together; None means never batched.
 
     Rows can be batched, and results split, if every tensor has one entry per row. A result whose
     width depends on the texts (named entities, hidden states) would become as wide as a neighbor's: such
@@ -43,8 +43,8 @@ def estimate_lengths(
 
     Args:
         inputs: {alias: array}, with the same number of rows, at least one.
-        most: maximum tokens read per sequence of strings; 0: all.
-        bytes_per_token: of strings; with 1, the estimate is an upper bound.
+        most: maximum tokens read per sequence of strings; 0 for all.
+        bytes_per_token: bytes per token of strings; with 1, the estimate is an upper bound.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])

@@ -44,12 +44,12 @@ def answer(
     """Returns (HTTP status, JSON) for a request; the text is empty for an unknown path.
 
     Args:
-        registry: of the served models.
+        registry: registry of the served models.
         method: "GET", "POST" or any other, which is rejected.
         path: without the query, still percent-encoded.
-        body: of the request.
+        body: body of the request.
         call: context of the request.
-        unpack: unpack(body, call) of a compressed body; None: it was not compressed.
+        unpack: unpack(body, call) of a compressed body; if None, it was not compressed.
         routes: {path: function from a JSON object and `call` to a JSON object}, for POST to other paths than models'.
 
     Raises:

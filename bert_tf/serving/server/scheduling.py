@@ -53,7 +53,7 @@ class Scheduler:
     """Scheduler of a server's requests, across all of its models.
 
     Args:
-        max_concurrent_runs: concurrent graph runs; 0: two per core.
+        max_concurrent_runs: concurrent graph runs; 0 for two per core.
         max_pending_tokens: tokens tokens of all running and waiting requests.
         max_pending_elements: elements of all responses being written and sent.
 
@@ -75,7 +75,7 @@ class Scheduler:
         )
         self.answers = Budget(
             max_pending_elements,
-            "The server is sending responses of {held} elements and holds {most} at a time (4 times "
+            "The server is sending responses of {held} elements and buffers at most {most} at a time (4 times "
             "`max_output_elements`); try again later",
             _SMALL_ANSWER,
         )

@@ -36,8 +36,8 @@ class Sequences:
     """Sequence lengths of an export, as it declares them; the defaults are for models without a declaration.
 
     Attributes:
-        positions: the model's number of positions; None: unknown.
-        text_tokens: maximum tokens read per text; 0: all.
+        positions: the model's number of positions; None if unknown.
+        text_tokens: maximum tokens read per text; 0 for all.
     """
 
     positions: int | None = None

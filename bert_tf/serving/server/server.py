@@ -37,8 +37,8 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
     """Loads models and serves them over gRPC and REST until `stop` is called.
 
     Args:
-        model_base_path: directory with one numbered directory per version of a model, of which the newest is served;
-            None: the option `model_config_file` lists the models, or there are none, only `routes`.
+        model_base_path: directory with one numbered directory per version of a model, of which the newest is served. If
+            None, the option `model_config_file` lists the models, or there are only `routes`.
         model_name: name of the model in requests.
         options: fields of `ServerOptions`.
 
@@ -74,8 +74,7 @@ def _checked_base_path(path):
     what = "" if find_versions(path) else explain_no_versions(path)
     if what:
         raise ValueError(
-            "`model_base_path` must be a model's directory, which holds its numbered versions; "
-            f"got {path}, {what}."
+            f"`model_base_path` must be a model's directory, which contains its numbered versions; got {path}, {what}."
         )
     return os.path.abspath(path)
 

@@ -71,7 +71,7 @@ def read_tls(path: str) -> ServerTls:
             f"{' and '.join(missing)}."
         )
     if config.client_verify and not config.custom_ca:
-        raise ValueError(f"`{_FLAG}` must have a custom_ca if client_verify is true; {path} has none.")
+        raise ValueError(f"`{_FLAG}` must have a custom_ca if client_verify is true; {path} has no custom_ca.")
     tls = ServerTls(config.server_key, config.server_cert, config.custom_ca, config.client_verify)
     tls.context()  # gRPC would accept a mismatched pair, and then reject every client
     return tls

@@ -90,9 +90,9 @@ def session_config(
     """Returns the ConfigProto of all sessions, serialized.
 
     Args:
-        file: with a ConfigProto in text format, to which the other settings are added; None: an empty one.
-        threads: {"intra": n, "inter": n} number of threads within and across operations; 0: as in `file`.
-        gpu_fraction: share of a GPU's memory to use; 0: as in `file`.
+        file: with a ConfigProto in text format, to which the other settings are added; None for an empty one.
+        threads: {"intra": n, "inter": n} number of threads within and across operations; if 0, as in `file`.
+        gpu_fraction: fraction of a GPU's memory to use; if 0, as in `file`.
         mixed_precision: "bfloat16", or "" for the setting in `file`.
 
     Raises:

@@ -106,7 +106,7 @@ class LoadSettings:
 
     max_concurrent_runs: int = option(
         0,
-        "Maximum number of graph runs at a time, for all requests; others wait their turn. 0: two per core.",
+        "Maximum number of graph runs at a time, for all requests; others wait. 0 means two per core.",
         low=0, group="Batching and threads", essential=True,
     )
     max_pending_tokens: int = option(
@@ -155,17 +155,17 @@ class VersionSettings:
     max_num_load_retries: int = option(5, "Number of times that loading a version is retried.", low=0)
     load_retry_interval_micros: int = option(
         60000000,
-        "Microseconds until loading is retried; negative: at the next check.",
+        "Microseconds until loading is retried; a negative value waits for the next check.",
     )
     keep_previous_version: bool = option(
         False,
         "Keep the previous version loaded, as long as its directory exists, so that a rollback takes effect at the "
         "next check. This needs memory for a second model.",
     )
-    num_load_threads: int = option(0, "Number of models that are loaded in parallel; 0: sequentially.", low=0)
+    num_load_threads: int = option(0, "Number of models that are loaded in parallel; 0 means sequentially.", low=0)
     num_unload_threads: int = option(
         0,
-        "Number of threads that free versions; 0: the last request of a version frees it.",
+        "Number of threads that free versions; with 0, the last request of a version frees it.",
         low=0,
     )
 
@@ -183,13 +183,13 @@ class ModelConfigSettings:
     )
     model_config_poll_seconds: float = option(
         0.0,
-        "Seconds between checks of --model_config_file for changes; 0: never.",
+        "Seconds between checks of --model_config_file for changes; 0 means never.",
         name="model_config_file_poll_wait_seconds", low=0,
     )
     enable_model_config_reload: bool = option(
         False,
-        "Let anyone who reaches the gRPC port replace the models with HandleReloadConfigRequest. If not given: only "
-        "with --model_config_file.",
+        "Let anyone who reaches the gRPC port replace the models with HandleReloadConfigRequest. Default: only with "
+        "--model_config_file.",
     )
     model_config_reload_base_paths: Sequence[str] | None = option(
         None,
@@ -211,7 +211,7 @@ class BundleSettings:
     enable_model_warmup: bool = option(True, "Warm up each version before serving it.")
     num_request_iterations: int = option(
         0,
-        "Number of times that each warmup request is run; 0: once.",
+        "Number of times that each warmup request is run; 0 means once.",
         name="num_request_iterations_for_warmup",
     )
     enable_per_model_batching_parameters: bool = option(
@@ -234,8 +234,8 @@ class BundleSettings:
     )
     num_tflite_pools: int = option(
         0,
-        "Number of interpreters per model.tflite; each computes one request at a time, with its share of the cores. "
-        "0: one.",
+        "Number of interpreters per model.tflite; each computes one request at a time, and they divide the cores. 0 "
+        "means one.",
         low=0, high=MOST_TFLITE_POOLS,
     )
     check_method_names: bool = option(
@@ -259,19 +259,19 @@ class SessionSettings:
     )
     tensorflow_intra_op_parallelism: int = option(
         0,
-        "Number of threads that compute one operation together; 0: the number of cores. With 1, CPU exports "
+        "Number of threads that compute one operation together; 0 means the number of cores. With 1, CPU exports "
         "(`--export_for=cpu`) and short texts have lower latency. LiteRT uses at most as many for a request.",
         low=0, essential=True,
     )
     tensorflow_inter_op_parallelism: int = option(
         0,
-        "Number of threads that compute operations in parallel, for a request to a CPU export that runs alone; 0: "
+        "Number of threads that compute operations in parallel, for a request to a CPU export that runs alone; 0 means "
         "the number of cores.",
         low=0, essential=True,
     )
     per_process_gpu_memory_fraction: float = option(
         0.0,
-        "Share of a GPU's memory to take; 0: as TensorFlow chooses.",
+        "Fraction of a GPU's memory to take; 0 means as TensorFlow chooses.",
         low=0, high=1,
     )
     mixed_precision: str | None = option(
@@ -312,7 +312,7 @@ _XLA = "functions that a model marks for XLA are always compiled."
 
 @dataclasses.dataclass(frozen=True)
 class IgnoredSettings:
-    """Flags of tensorflow_model_server that have no effect here."""
+    """Flags of tensorflow_model_server that have no effect."""
 
     flush_filesystem_caches: bool = option(True, f"{NO_EFFECT}: TensorFlow keeps no caches of local files.")
     num_tflite_interpreters_per_pool: int = option(1, f"{NO_EFFECT}: LiteRT computes sequences one by one.")

@@ -22,12 +22,12 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     """Raises ServingError if a TensorProto is malformed or too large, before memory is allocated for it.
 
     A shape may have more elements than there are values: the last value is then repeated, and without any, all are 0
-    or "". TensorFlow Serving does not limit this; here, the limit is small, because a request of 60 bytes could
+    or "". TensorFlow Serving does not limit this; bert_tf's limit is small, because a request of 60 bytes could
     otherwise claim gigabytes. It drops values beyond the shape in silence; here, they are an error.
 
     Args:
-        proto: of a request.
-        alias: of the input, for the message.
+        proto: message in a request.
+        alias: alias of the input, for the message.
         limits: limits of a request.
     """
     fault = invalid(f"tensor parsing error: {alias}")
@@ -56,7 +56,7 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     if len(values) > elements:
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
-        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+        raise invalid(f"{fault.message} has {elements} elements but contains {len(values)}")
 
 
 def _check_content(proto, field, elements, fault, limits):
@@ -82,7 +82,7 @@ def count_rows(datatype: int, sizes: Sequence[int]) -> int:
 
     Args:
         datatype: number in DataType.
-        sizes: of the tensor's axes.
+        sizes: sizes of the tensor's axes.
     """
     if datatype == types_pb2.DT_STRING:
         return math.prod(sizes)

@@ -24,7 +24,7 @@ class Endpoint:
     Attributes:
         tensor: its name in the graph.
         dtype: its type.
-        shape: its sizes, None for variable ones; None: not even their number is known.
+        shape: its sizes, None for variable ones; if None, not even their number is known.
     """
 
     tensor: str

@@ -141,7 +141,7 @@ class _OneByOne(Sequences):
         super().check(signature, inputs)
         width = inputs["input_ids"].shape[1]
         if not width:
-            raise invalid("The input input_ids must have at least one token per sequence and has none")
+            raise invalid("The input input_ids must have at least one token per sequence; got none")
         positions = inputs.get("masked_lm_positions", np.zeros([0, 1]))
         if not np.all((positions >= 0) & (positions < width)):
             raise invalid(f"The input masked_lm_positions must be from 0 to {width - 1}, the last token's")

@@ -59,7 +59,7 @@ class TfliteTexts:
         """
         texts = {name: decode_texts(array.tolist()) for name, array in feeds.items()}
         if not all(array.size for array in feeds.values()):
-            raise invalid("The inputs must have at least one text and have none")
+            raise invalid("The inputs must have at least one text; got none")
         with self._pool.idle() as runner:
             try:
                 outputs, counts = self._model.answer(runner, texts)
@@ -77,7 +77,7 @@ class TfliteTexts:
         self._pool = self._model = None
 
     def _definition(self):
-        """Returns the SignatureDef: what the file does not state of the outputs, it shows for a sample."""
+        """Returns the SignatureDef: what the file does not contain about the outputs is determined with a sample."""
         sample = {name: [[_SAMPLE]] if name == self._model.list_input else [_SAMPLE] for name in self._model.inputs}
         with self._pool.idle() as runner:
             outputs, _ = self._model.answer(runner, sample)

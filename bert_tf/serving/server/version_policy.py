@@ -9,8 +9,8 @@ class Policy:
     """Policy for which of the existing versions are served.
 
     Attributes:
-        newest: this many of the newest; None: all.
-        versions: only these; None: any.
+        newest: this many of the newest; None for all.
+        versions: only these; None for any.
     """
 
     newest: int | None = None

@@ -44,7 +44,7 @@ Compute = Callable[..., dict[str, np.ndarray]]
 def direct(model: "SavedModel | TfliteModel | TfliteTexts", scheduler: Scheduler) -> Compute:
     """Returns a function that computes each request by itself, in the caller's thread, when it is its turn.
 
-    Many rows are computed in parts: others have their turn in between, and abandoned requests end there.
+    Many rows are computed in parts: others have their turn in between, and abandoned requests end between parts.
     """
 
     def compute(signature, inputs, aliases, call, plan=None):
@@ -76,9 +76,9 @@ class Version:
         number: number of the version.
         model: the loaded model.
         compute: runs it for one request or one batch.
-        batched: runs it in a batch with other requests; None: each request is computed for itself.
-        scheduler: of the server, shared by all models.
-        batcher: of this version only, closed with it; None: none.
+        batched: runs it in a batch with other requests; if None, each request is computed for itself.
+        scheduler: scheduler of the server, shared by all models.
+        batcher: batcher of this version only, closed with it; or None.
         running: number of running requests.
         retired: whether it no longer accepts requests.
     """
@@ -132,9 +132,9 @@ class Loading:
         bundle: how a version is loaded, warmed up and run.
         scheduler: shared by all models.
         batcher_of: directory of a version -> (its batcher, or None if each request is computed by itself; whether it is
-            only for this version); None: no batching.
-        load_pool: in which models are loaded in parallel; None: one at a time.
-        unload_turns: of the threads that free versions; None: a version's last user frees it.
+            only for this version); None for no batching.
+        load_pool: in which models are loaded in parallel; None for one at a time.
+        unload_turns: of the threads that free versions; if None, a version's last user frees it.
         max_num_load_retries: number of retries for a version that cannot be loaded.
         load_retry_interval_micros: wait before each retry.
         keep_previous_version: whether the version before the newest ones stays loaded.
@@ -201,7 +201,7 @@ class ServedModel:
 
         Args:
             policy: the requested versions.
-            call: of the waiting caller; loading stops if it disconnects.
+            call: context of the waiting call; loading stops if the caller disconnects.
 
         Raises:
             ServingError: the call is over.

@@ -38,7 +38,7 @@ def pages(registry) -> dict[str, Callable[[], StaticPage]]:
     """Returns {path: function} of all files of the page.
 
     Args:
-        registry: of the served models.
+        registry: registry of the served models.
     """
     folder = pathlib.Path(__file__).parent / "page"
     files = {

@@ -62,8 +62,8 @@ def source_from_options(options, trained):
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(
             f"The trained model does not match the data: it is for {was} with {' and '.join(trained.text_inputs)}, but "
-            f"the data is for {source.problem} with {' and '.join(source.text_inputs)}. Use another model, or check "
-            "`task_name` and `text_column`."
+            f"the data is for {source.problem} with {' and '.join(source.text_inputs)}. Pass a model for such data, or "
+            "check `task_name` and `text_column`."
         )
     return source
 

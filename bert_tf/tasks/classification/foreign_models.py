@@ -23,7 +23,7 @@ def declared_problem_type(config: EncoderConfig) -> str | None:
     said = config.extra.get("problem_type")
     if said is not None and (not isinstance(said, str) or said not in _PROBLEM_TYPES):
         raise ValueError(
-            f"problem_type must be one of {', '.join(_PROBLEM_TYPES)}; got {brief(said)}; correct it."
+            f"problem_type must be one of {', '.join(_PROBLEM_TYPES)}; got {brief(said)}."
         )
     return said and _PROBLEM_TYPES[said]
 
@@ -49,7 +49,6 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     problem = declared_problem_type(config) or ("regression" if number == 1 else "single_label")
     if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
-            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}. Use "
-            "another model."
+            f"A model with problem_type {problem} must have one output, but it has {len(labels)}: {brief(labels)}."
         )
     return problem

@@ -34,7 +34,7 @@ class Problem(abc.ABC):
             value.
         has_several_labels: whether an example may have any number of labels.
         fitted_thresholds: the probability above which each of several labels is predicted. If None, none were fitted.
-        metrics_note: what the model card says of the metrics.
+        metrics_note: a note for the model card about the metrics.
     """
 
     target = "label_ids"
@@ -84,11 +84,11 @@ class Problem(abc.ABC):
         """Returns the report of targets and predictions; `separator` separates several labels."""
 
     def predicted(self, probabilities: tf.Tensor | np.ndarray) -> dict:
-        """Returns {"predicted": bool [n, L]}, which of several labels are predicted; {} where there is only one."""
+        """Returns {"predicted": bool [n, L]}, which of several labels are predicted; {} if there is only one."""
         return {}
 
     def card_facts(self, labels: Sequence[str]) -> dict[str, str]:
-        """Returns what the model card says of the outputs; `labels`: their names."""
+        """Returns the model card's facts about the outputs; `labels`: their names."""
         return {}
 
 
@@ -171,7 +171,7 @@ class SingleLabel(LabelProblem):
 class MultiLabel(LabelProblem):
     """Multi-label classification: n * L independent yes/no decisions.
 
-    They are evaluated as one list: accuracy is the share of correct decisions; f1, precision and recall are those of
+    They are evaluated as one list: accuracy is the fraction of correct decisions; f1, precision and recall are those of
     yes, the micro average over the labels. weighted_f1 is the mean over the labels, weighted by their examples.
 
     Args:
@@ -186,8 +186,8 @@ class MultiLabel(LabelProblem):
     default_metrics = ("accuracy", "f1", "weighted_f1", "precision", "recall")
     has_several_labels = True
     metrics_note = (
-        "The metrics pool the decisions on all labels: accuracy is the share of right decisions between yes and no; "
-        "f1, precision and recall are micro averages, of all yeses, whatever their label."
+        "The metrics pool the decisions on all labels: accuracy is the fraction of correct yes/no decisions; f1, "
+        "precision and recall are micro averages over all labels."
     )
 
     def losses(self, logits, target, weights, smoothing):
@@ -243,8 +243,8 @@ class MultiLabel(LabelProblem):
         return ((answers > self.thresholds) == (target > 0)).all(-1)
 
     def error_report(self, examples, target, answers, labels, separator):
-        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
-        remarks |= {"accuracy": "the share of right decisions between yes and no"} | _WEIGHTED
+        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average over all labels")
+        remarks |= {"accuracy": "the fraction of correct yes/no decisions"} | _WEIGHTED
         return MultiLabelReport(
             examples=examples,
             remarks=remarks,

@@ -59,7 +59,7 @@ class ClassificationTask(Abstaining):
         class_weights: float > 0 per label: the weight of its examples in the training loss, which is divided by the sum
             of the weights (`balanced`: see `tasks/class_weights.py`). With multiple labels, the weight of the label's
             own decision.
-        label_smoothing: share of the training target that is spread over all labels, 0 to 1.
+        label_smoothing: fraction of the training target that is spread over all labels, 0 to 1.
         temperature: divisor of the logits before they become probabilities (Guo et al. 2017, section 4.2). It affects
             neither predicted labels nor training nor the `loss` of an evaluation; "ece" is computed with it.
         windows: a `data.windowed.Windowing`, or the dict made by its `to_dict`: the model reads long texts in windows,
@@ -144,7 +144,7 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def from_pretrained(cls, directory, model):
-        """Returns a classifier of single texts: the files do not state whether it was trained on pairs."""
+        """Returns a classifier of single texts: the files do not show whether it was trained on pairs."""
         problem = problem_of(model.config, model.labels)
         if problem is None:
             return None
@@ -380,5 +380,5 @@ def _check_problem(model, source):
     if source.task and problem not in (None, source.problem):
         raise ValueError(
             f"The trained model does not match `task_name={source.task.name}`, which is for {source.problem}: "
-            f"according to its configuration, the model is for {problem}. Use another model."
+            f"according to its configuration, the model is for {problem}. Pass a model for {source.problem}."
         )

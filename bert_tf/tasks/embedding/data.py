@@ -59,7 +59,7 @@ def _check_numbers(options):
         if value is not None and options.loss not in read_by:
             raise ValueError(
                 f"`{name}` requires `loss={'` or `loss='.join(read_by)}`; got `{name}={value}` with "
-                f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose another loss."
+                f"`loss={options.loss}`, which does not read it; remove `{name}`, or choose such a loss."
             )
 
 
@@ -134,7 +134,7 @@ def _read_file(options, kind, with_scores):
     if with_scores:
         kind_of_score = number() if is_margin else number(-highest, highest)
         labels = {"label_column": options.label_column, "label": kind_of_score}
-        labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
+        labels["remedy"] = "check `label_column`, which contains the scores, `text_column` and `highest_score`"
     table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
     if len(columns) == 3:
         table = _with_third_text(table, tables.read_table(path, text_columns=columns[2:], **more))
@@ -186,5 +186,5 @@ def _check_binary(examples, loss):
     if wrong is not None:
         raise ValueError(
             f"{examples.where(wrong)}: the score must be 0 or `highest_score` for `loss={loss}`; got "
-            f"{examples.labels[wrong]:g} of it; correct this line, or use another `loss`."
+            f"{examples.labels[wrong]:g} of it; correct this line, or use a `loss` that takes other scores."
         )

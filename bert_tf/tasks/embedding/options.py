@@ -45,8 +45,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     data_dir: str | None = option(None, "Directory of --task_name.", decides_result="train_examples")
     text_column: Sequence[str] = option(
         ["text_a", "text_b"],
-        "Columns of the two texts of a pair, by name or by number from 0; a third one holds texts that do not belong "
-        "to the first (hard negatives).",
+        "Columns of the two texts of a pair, by name or by number from 0; a third one contains texts that do not "
+        "belong to the first (hard negatives).",
         essential=True, decides_result="train_examples",
     )
     label_column: str = option(
@@ -78,7 +78,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     margin: float = option(
         0.5,
-        "With --loss=contrastive or --loss=triplet: distance, in cosines, that is far enough.",
+        "With --loss=contrastive or --loss=triplet: margin in cosine distance, beyond which dissimilar texts do not "
+        "add to the loss.",
         low=0, high=2, group="Layers, adapters and loss", decides_result="loss_margin",
     )
     matryoshka_dims: Sequence[str] | None = option(
@@ -90,8 +91,8 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     prompts: str | None = option(
         None,
         "Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and "
-        "document, for all others; or one text for all. If empty, nothing is prepended. Default: as --init_checkpoint "
-        "says.",
+        "document, for all others; or one text for all. If empty, nothing is prepended. Default: those of "
+        "--init_checkpoint.",
         group="Embeddings and features", decides_result="prompts",
     )
     eval_by: str = option(
@@ -103,18 +104,19 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     layers: str | None = option(
         None,
-        "Encoder layers to pool, by name. Default: as --init_checkpoint says, otherwise last.",
+        "Encoder layers to pool, by name. Default: those of --init_checkpoint if it has a pooling, otherwise last.",
         choices=LAYERS, group="Embeddings and features", decides_result="layers",
     )
     pooling: Sequence[str] | None = option(
         None,
-        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as "
-        "--init_checkpoint says, otherwise mean.",
+        "Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: that of "
+        "--init_checkpoint if it has one, otherwise mean.",
         choices=names.POOLINGS, group="Embeddings and features", essential=True, decides_result="poolings",
     )
     normalize: bool | None = option(
         None,
-        "Scale each embedding to unit length. Default: as --init_checkpoint says, otherwise false.",
+        "Scale each embedding to unit length. Default: the setting of --init_checkpoint if it has one, otherwise "
+        "false.",
         group="Embeddings and features", decides_result="normalize",
     )
     freeze_layers: str = "0"

@@ -33,8 +33,8 @@ def check_recipe(name, directory, recipe, tokenizer):
     if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
         what = "maps its embeddings with Dense modules" if recipe.steps else "lowercases before its tokenizer"
         raise ValueError(
-            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; use another "
-            "model, or its encoder directory."
+            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. {directory} {what}; pass its "
+            "encoder directory, or a model without this."
         )
 
 
@@ -48,7 +48,7 @@ def check_pooled_prompts(name, directory, recipe, has_prompts):
 
 
 def parse_prompts(given: str) -> tuple[dict[str, str], str | None]:
-    """Returns the prompts that the option states by name, and the name of the default prompt."""
+    """Returns the prompts in the option by name, and the name of the default prompt."""
     if not given.lstrip().startswith("{"):
         return ({"default": given}, "default") if given else ({}, None)
     try:

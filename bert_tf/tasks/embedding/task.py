@@ -60,7 +60,8 @@ class EmbeddingTask(FineTuningTask):
 
     Args:
         config: configuration of the encoder.
-        layers: the layers that are pooled, one of `names.LAYERS`; a weighted sum is the mean here.
+        layers: the layers that are pooled, one of `names.LAYERS`; a weighted sum is a mean, because no weights are
+            trained.
         poolings: some of `names.POOLINGS`; several are concatenated.
         normalize: whether to divide served embeddings by their length; losses and metrics always use cosines.
         loss: a key of `LOSS_FUNCTIONS`.
@@ -426,7 +427,7 @@ def _check_freezing(options):
     """Raises ValueError if nothing would be trained."""
     if options.do_train and options.freeze_layers == "all":
         raise ValueError(
-            "`freeze_layers=all` requires a head to train, but sentence embeddings have none. Freeze fewer layers."
+            "`freeze_layers=all` requires a head to train, which sentence embeddings do not have. Freeze fewer layers."
         )
 
 

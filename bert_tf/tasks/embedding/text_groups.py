@@ -87,8 +87,8 @@ def read_text_groups(options, kind, with_scores):
     if with_scores and not (is_training and loss.margins):
         what = f"`loss={options.loss}`" if is_training else "an evaluation by correlation"
         raise ValueError(
-            f"{path}: {what} requires pairs with scores; got queries with lists of texts; choose another loss, or "
-            "pass `eval_by=retrieval` for an evaluation."
+            f"{path}: {what} requires pairs with scores; got queries with lists of texts; choose a `loss` for lists, "
+            "or pass `eval_by=retrieval` for an evaluation."
         )
     by_score = evaluation_by(options.loss, options.eval_by) == "spearman"
     if with_scores and options.where_given("label_column") is not None and not by_score:

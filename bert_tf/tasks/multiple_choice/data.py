@@ -150,15 +150,14 @@ def _label(at, value, count):
     if text.isascii() and text.isdecimal() and int(text) < count:
         return int(text)
     raise ValueError(
-        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}; got "
-        f"{excerpt(value)}; correct this line."
+        f"{at}: the label must be the index of the correct choice, from 0 to {count - 1}; got {excerpt(value)}."
     )
 
 
 def _id(at, value):
     name = NAME.read(value)
     if name is None:
-        raise ValueError(f"{at}: {NAME.must}; got 'id': {excerpt(value)}; correct this line.")
+        raise ValueError(f"{at}: {NAME.must}; got 'id': {excerpt(value)}.")
     return name
 
 

@@ -21,7 +21,7 @@ class SquadExamples:
         contexts: the paragraph of each question; questions about the same paragraph share the object.
         answers: [(text, start)] of each question, start in code points of its context; context[start:] begins with
             text. Empty if there is no answer or answers were not requested.
-        is_impossible: whether the file states that the context does not contain the answer (SQuAD 2.0).
+        is_impossible: whether, according to the file, the context does not contain the answer (SQuAD 2.0).
         path: path of the file.
         positions: (article, paragraph, question) of each, from 0.
         golds: reference answers to the same questions. If None, not every question has answers.
@@ -82,7 +82,7 @@ def write_squad_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Writes questions in SQuAD's format and returns the path of the file, which has one article per row.
 
     Args:
-        path: of the file, without its extension.
+        path: path of the file, without its extension.
         rows: with `question`, `context` and, if they have answers, `answers`: {"text": texts, "answer_start": offsets},
             as in Hugging Face's datasets, or a list of {"text", "answer_start"}; no answers mark a question as
             impossible. `id` may be missing.
@@ -115,8 +115,7 @@ def _answers(question, context, is_impossible):
     if is_impossible == bool(answers):
         there = f"{len(answers)} answers and is_impossible: {str(is_impossible).lower()}"
         raise ValueError(
-            f"{at}: a question must either have an answer, or be marked with is_impossible: true; "
-            f"got {there}; correct the question, or remove it."
+            f"{at}: a question must either have an answer, or be marked with is_impossible: true; got {there}."
         )
     return [_answer(answer, context, f"{at}, answers[{i}]") for i, answer in enumerate(answers)]
 
@@ -124,12 +123,12 @@ def _answers(question, context, is_impossible):
 def _answer(answer, context, at):
     text, start = field(answer, "text", str, at), field(answer, "answer_start", int, at)
     if not text.strip():
-        raise ValueError(f"{at}: the answer text must not be blank; got {text!r}; correct it or the question.")
+        raise ValueError(f"{at}: the answer text must not be blank; got {text!r}.")
     if start < 0 or not context.startswith(text, start):
         there = f"the context has {excerpt(context[start:][: len(text)])}" if start >= 0 else "no context is"
         raise ValueError(
             f"{at}: the context must contain the answer at answer_start, counted in characters (code points) from 0; "
-            f"got answer_start {start} for {excerpt(text)}, but there {there}; {_remedy(text, context)}."
+            f"got answer_start {start} for {excerpt(text)}, where {there}; {_remedy(text, context)}."
         )
     return text, start
 

@@ -115,7 +115,7 @@ def _answer_tokens(examples, starts, ends, context_of):
 
 
 def _targets(spans, cuts, after):
-    """Returns the positions of the answers' ends in the sequences, 0 where one does not hold all of its answer."""
+    """Returns the positions of the answers' ends in the sequences, 0 where one does not contain all of its answer."""
     window_starts, lengths = cuts.windows.starts.numpy(), cuts.windows.lengths.numpy()
     before = cuts.starts.row_lengths().numpy() - lengths - after  # what is before the window in its sequence
     first, last = spans - window_starts

@@ -277,7 +277,7 @@ class QuestionAnsweringTask(FineTuningTask):
         return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
 
     def metrics(self, outputs, encoded):
-        """Computes `accuracy`: the share of sequences whose best span, or [CLS] if it scores higher, is the target."""
+        """Computes `accuracy`: the fraction of sequences whose best span, or [CLS] if higher, is the target."""
         there = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
         right = [
             np.where(there, outputs[side][:, 0], 0) == encoded.targets[f"{side}_positions"] for side in ("start", "end")

@@ -48,8 +48,8 @@ class RerankingTask(FineTuningTask):
     Args:
         config: configuration of the encoder.
         loss: a key of `LOSS_FUNCTIONS`.
-        activation: of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None, "sigmoid"
-            for binary cross-entropy, whose scores are probabilities, otherwise "identity".
+        activation: activation of served scores, "sigmoid" or "identity", which leaves the logits as they are. If None,
+            "sigmoid" for binary cross-entropy, whose scores are probabilities, otherwise "identity".
         gradient_checkpointing: as in `Encoder`.
         every_window: as in `models/windows.py`: whether the model will be compiled with XLA.
 
@@ -234,7 +234,7 @@ def has_one_score(model: Any) -> bool:
 
 
 def _stated_length(options):
-    """Returns the maximum sequence length that the files of the initial model state, or None."""
+    """Returns the maximum sequence length in the files of the initial model, or None."""
     return reranker_length(directory_of(options.init_checkpoint)) if options.init_checkpoint else None
 
 

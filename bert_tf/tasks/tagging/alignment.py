@@ -20,7 +20,7 @@ _SHOWN = 3  # types in messages
 
 
 def tag_words(words: Sequence[tuple[int, int]], entities: Sequence[EntitySpan]) -> list[str]:
-    """Returns the IOB2 tags of the words that hold entities of a text.
+    """Returns the IOB2 tags of the words that contain entities of a text.
 
     An entity has all words that it is in; one that begins in a word of an earlier entity has the words after it, and is
     left out if there are none.

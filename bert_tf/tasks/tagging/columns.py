@@ -95,8 +95,8 @@ def read_columns(
     """Reads sentences of words and tags; the extension decides the format; .gz files are decompressed.
 
     .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
-    the values of "id" if every line has one. Columns have names there, so their indexes do not matter. Or a text and
-    its entities as character spans, also as a list in .json: see `tagging_spans.read_span_texts`.
+    the values of "id" if every line has one. Columns have names in .jsonl, so their indexes do not matter. Or a text
+    and its entities as character spans, also as a list in .json: see `tagging_spans.read_span_texts`.
 
     Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
     sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
@@ -238,7 +238,7 @@ def _read_column_file(path, text_column, tag_column, encoding):
         if len(cells) != len(first) and len(cells := _in_tabs(line, cells)) != len(first):
             raise ValueError(
                 f"{line_position(path, number)}: a word's line must have {len(first)} columns, like line {of_first}, "
-                f"separated by spaces or tabs; got {len(cells)}: {excerpt(cells)}; correct this line."
+                f"separated by spaces or tabs; got {len(cells)}: {excerpt(cells)}."
             )
         if len(first) == _CONLL_U and indexes[0] and _NO_WORD.fullmatch(cells[0]):
             continue
@@ -327,8 +327,8 @@ def _read_jsonl(path, with_tags, encoding):
             tags = _texts(line_position(path, line), "tags", value)
             if len(tags) != len(words):
                 raise ValueError(
-                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'; "
-                    f"got {len(tags)} tags for {len(words)} tokens; correct this line."
+                    f"{line_position(path, line)}: 'tags' must have one tag for each of the 'tokens'; got {len(tags)} "
+                    f"tags for {len(words)} tokens."
                 )
             examples.tags.append(tags)
     return examples
@@ -345,7 +345,7 @@ def _read_ids(path, count, dialect):
         name = NAME.read(value)
         if name is None:
             raise ValueError(
-                f"{line_position(path, line)}: {NAME.must}; got 'id': {excerpt(value)}; correct this line."
+                f"{line_position(path, line)}: {NAME.must}; got 'id': {excerpt(value)}."
             )
         if name in first:
             raise ValueError(

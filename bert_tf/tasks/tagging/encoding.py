@@ -20,7 +20,7 @@ class SentenceOrigin:
     """Where sequences come from.
 
     Attributes:
-        words: of the sentences' texts, as numpy arrays.
+        words: words of the sentences' texts, as numpy arrays.
         tokens: int64 [W], index in the file's sentence of the word that each of the words is or begins in.
         examples: the n sentences.
     """
@@ -56,7 +56,7 @@ class SentenceOrigin:
         return sentences
 
     def whole_words(self) -> TaggedWords:
-        """Returns the words as the file has them: of one that holds white space the first part speaks, as in `take`."""
+        """Returns the words as in the file; for one with whitespace, its first part counts, as in `take`."""
         words = self.words
         whole = np.stack([words.of_text, self.tokens])
         begins = np.append(True, (whole[:, 1:] != whole[:, :-1]).any(0))[: len(self.tokens)]

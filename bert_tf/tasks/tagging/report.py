@@ -10,7 +10,7 @@ from bert_tf.tasks.tagging.columns import TaggedExamples
 
 _REMARKS = {
     **dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type"),
-    "accuracy": "the share of words whose tag is right",
+    "accuracy": "the fraction of words with the correct tag",
 }
 
 

@@ -17,7 +17,7 @@ def entities_in(best, words: TaggedWords, labels: Sequence[str]) -> dict[str, tf
 
     Args:
         best: "tag" int32 [w, S] and "probability" float32 [w, S], of each token.
-        words: of n texts.
+        words: words of n texts.
         labels: the tags, in any scheme.
     """
     prefixes, kinds = zip(*map(split_tag, labels), strict=True)

@@ -77,7 +77,7 @@ def read_span_texts(path: str, with_entities: bool, encoding: str | None = None)
         at = line_position(path, line)
         text = _studio_text(at, row) if is_studio else row.get("text")
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{at}: a text must be a string that is not blank; got {excerpt(text)}; remove it.")
+            raise ValueError(f"{at}: the text must be a non-blank string; got {excerpt(text)}; remove the line.")
         text = _SURROGATES.sub("\ufffd", text)
         if with_entities:
             _refuse_others(at, row, "data" if is_studio else key)
@@ -172,10 +172,10 @@ def _check_span(at, text, start, end, kind, value):
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(
             f"{at}: an entity must have whole numbers as start and end, with 0 <= start < end <= {len(text)}, the "
-            f"length of the text in code points; got {excerpt(value)}; correct it."
+            f"length of the text in code points; got {excerpt(value)}."
         )
     if not isinstance(kind, str) or not kind.strip():
-        raise ValueError(f"{at}: the type of an entity must be a text; got {excerpt(value)}; correct it.")
+        raise ValueError(f"{at}: the type of an entity must be a string; got {excerpt(value)}.")
 
 
 def _studio_text(at, row):

@@ -26,7 +26,7 @@ class TaggedWords(NamedTuple):
     Attributes:
         texts: strings [n], without invalid UTF-8 bytes, which the offsets do not count.
         of_text: int64 [W], the text index of each word; ascending.
-        sequences, positions: int64 [W], the sequence of the word's first token, and its position there.
+        sequences, positions: int64 [W], the sequence of the word's first token, and its position in it.
         starts, ends: int32 [W], the span of the word in its text, half-open, in code points.
         inner_starts, inner_ends: int32 [W], the same without punctuation at its edges: "Rome," -> "Rome", but "U.S."
             and "..." are unchanged.
@@ -131,7 +131,7 @@ class _Spans(NamedTuple):
 
 
 def _mark_words(chars, boundaries):
-    """Returns bool [code points] twice: where words begin, as in `word_spans`, and which characters are white space."""
+    """Returns bool [code points] twice: where words begin, as in `word_spans`, and which characters are whitespace."""
     flat, text = chars.flat_values, chars.value_rowids()
     begins_text = tf.concat([[True], text[1:] != text[:-1]], 0)[: tf.size(text)]
     if boundaries == "whitespace":

@@ -65,7 +65,7 @@ def test_members_of_a_tar_within_a_tar():
     outer = tar("project/data.tar.gz", tar("data/snippets.txt", b"1\t2.0\tgood\r\n"))
     ((_, inner),) = members(outer, "*/data.tar.gz")
     assert list(members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
-    with pytest.raises(ValueError, match=r"holds no files named '\*/other'"):
+    with pytest.raises(ValueError, match=r"contains no files named '\*/other'"):
         list(members(outer, "*/other"))
 
 

@@ -30,7 +30,7 @@ def test_best_against_best(grid, tmp_path):
         (found,) = grid_comparison.compare_grids(grid, place)
         assert (found.what, found.metric, found.there) == ("cola", "eval_matthews", there)
         assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
-    assert str(found).startswith("cola, matthews: 100.00 here, ")
+    assert str(found).startswith("cola, matthews: 100.00 against ")
     glue_report.write_glue_report(grid, glue_runs.all_finished(grid), compared=[found])
     assert ">Comparison</h2>" in (grid / "report.html").read_text()
     assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
@@ -51,7 +51,7 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
     assert [c.metric for c in found] == ["eval_pearson", "eval_pearson_b", "eval_spearman"]
     assert all(c.comparison.a == pytest.approx(1) and c.comparison.difference > 0 for c in found)
     done = program(f"--output_dir={folders[0]}", f"--compare={folders[1]}")
-    assert done.returncode == 0 and "pearson: 100.00 here, " in done.stderr, done.stderr
+    assert done.returncode == 0 and "pearson: 100.00 against " in done.stderr, done.stderr
     assert not (folders[0] / "report.html").exists()
 
 

@@ -61,13 +61,13 @@ def test_tasks_are_those_that_are_there(tmp_path):
     assert glue_runs.find_tasks(["STSB", "sts-b"], folder) == ["sts-b"]
     assert glue_runs.training_size("cola", folder) == (folder / "CoLA" / "train.tsv").stat().st_size
     for names, message in (
-        (["rte"], "must hold the training examples of the tasks, such as RTE/train.tsv. It holds"),
+        (["rte"], "must contain the training examples of the tasks, such as RTE/train.tsv. It contains"),
         (["ax"], "such as diagnostic/train.tsv"),
         (["snli"], "`tasks` must be among cola, .*got 'snli'"),
     ):
         with pytest.raises(ValueError, match=message):
             glue_runs.find_tasks(names, folder)
-    with pytest.raises(ValueError, match="must hold the training examples"):
+    with pytest.raises(ValueError, match="must contain the training examples"):
         glue_runs.find_tasks(None, tmp_path)
     with pytest.raises(ValueError, match="`glue_dir` not found: "):
         glue_runs.find_tasks(None, tmp_path / "nothing")

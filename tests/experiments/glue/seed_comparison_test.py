@@ -31,7 +31,7 @@ def test_seeds_of_the_best_settings(tmp_path):
     text = str(cola)
     told = "cola, 3 seeds against 2: +10.00, p = 0.1000 (exact; the smallest possible with this many seeds is"
     assert text.startswith(told)
-    assert "51.00 ± 1.00 here, 41.00 ± 1.41 there" in text and f"{ONE} here, {OTHER} there" in text
+    assert "51.00 ± 1.00 against 41.00 ± 1.41" in text and f"{ONE} against {OTHER}" in text
     glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[cola])
     assert "cola, 3 seeds against 2" in (here / "report.html").read_text()
     (told,) = json.loads((here / "results.json").read_text())["compared"]
@@ -58,15 +58,15 @@ def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
                     qnli=[(0.7, True), (0.6, True)])  # fmt: skip
     qnli, rte, wnli = compare_seeds(here, there)
     assert str(rte) == (
-        "rte, seeds against seeds: not compared, for models that give one answer to all examples have learned nothing: "
-        "5 of 6 here, 1 of 3 there"
+        "rte, seeds against seeds: not compared, because models that give one answer to all examples have learned "
+        "nothing: 5 of 6 and 1 of 3"
     )
     assert wnli.to_dict() == {"test": None, "what": "wnli, seeds against seeds",
                               "here": {"runs_of_one_answer": 2, "runs": 2},
                               "there": {"runs_of_one_answer": 2, "runs": 2}}  # fmt: skip
     assert qnli.comparison.difference == pytest.approx(0.1)  # of 0.8 and 0.7 against 0.7 and 0.6
-    assert str(qnli).startswith("qnli, 2 seeds against 2: +10.00, p = ") and "75.00 ± 7.07 here" in str(qnli)
-    assert str(qnli).endswith("; left out, for giving one answer to all: 1 here, 0 there")
+    assert str(qnli).startswith("qnli, 2 seeds against 2: +10.00, p = ") and "75.00 ± 7.07 against" in str(qnli)
+    assert str(qnli).endswith("; left out, for giving one answer to all: 1 and 0")
 
     best = glue_runs.best(glue_runs.all_finished(here))
     assert (best["qnli"].run.seed, best["rte"].run.seed, best["wnli"].run.seed) == (2, 3, 1)

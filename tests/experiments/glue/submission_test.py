@@ -54,7 +54,7 @@ def test_malformed_submissions_are_refused(tmp_path):
     ):
         write_submission(folders, tmp_path / "a.zip")
     with pytest.raises(
-        ValueError, match=r"No predictions to submit: none of .* holds one of CoLA\.tsv.*Write"
+        ValueError, match=r"No predictions to submit: none of .* contains one of CoLA\.tsv.*Write"
     ):
         write_submission([tmp_path], tmp_path / "a.zip")
     (tmp_path / "run2" / "QQP.tsv").write_text("index\tprediction\n0 1\n")

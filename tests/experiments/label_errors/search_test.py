@@ -107,7 +107,7 @@ def test_a_label_that_a_fold_did_not_see_has_no_probability(tmp_path):
     (tmp_path / "labels.txt").write_text("a\nc\n")
     (tmp_path / "test_results.tsv").write_text("0.25\t0.75\n")
     assert folding.answers_of(tmp_path, ["a", "b", "c"], 1).tolist() == [[0.25, 0, 0.75]]
-    with pytest.raises(ValueError, match="test_results.tsv must hold 2 x 2 probabilities"):
+    with pytest.raises(ValueError, match="test_results.tsv must contain 2 x 2 probabilities"):
         folding.answers_of(tmp_path, ["a", "b", "c"], 2)
 
 

@@ -146,5 +146,5 @@ def test_the_proof_fails_where_a_special_token_s_flag_gets_lost(flag, message):
         round_trip._check_tokens(flagged, plain, keeps_flags=True)
     round_trip._check_tokens(flagged, plain, keeps_flags=False)  # a KerasHub preset, whose remark names the token
     assert keras_hub_models._remarks_on(flagged) == (
-        "A preset cannot store the flags of special tokens, here those of [MASK].",
+        "A preset cannot store the flags of special tokens, in this model those of [MASK].",
     )

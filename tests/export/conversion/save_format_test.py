@@ -67,7 +67,7 @@ def test_adapters_do_not_keep_a_result_from_another_form():
     variables = task.build_model().variables
     assert any(is_adapter(variable.path) for variable in variables)
     check_format("huggingface", ModelDescription(config, tokenizer, None), variables, task)
-    with pytest.raises(ValueError, match="`save_format=sentence_transformers` cannot hold everything"):
+    with pytest.raises(ValueError, match="`save_format=sentence_transformers` cannot store everything"):
         check_format("sentence_transformers", ModelDescription(config, tokenizer, None), variables, task)
 
 

@@ -94,7 +94,7 @@ def _round_robin(a, b, seq_length):
 def test_packing_has_a_default_and_a_lower_bound(preprocessor):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
     assert preprocessor.bert_pack_inputs([ids])["input_mask"].shape == (3, 16)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"to hold the special tokens \[CLS\] \[SEP\] \[SEP\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"to fit the special tokens \[CLS\] \[SEP\] \[SEP\]"):
         preprocessor.bert_pack_inputs([ids, ids], seq_length=2)
 
 

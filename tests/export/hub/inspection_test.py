@@ -237,5 +237,6 @@ def test_verify_inspect_prints_the_findings(tmp_path, capsys):
 
 def test_verify_refuses_flags_without_effect():
     settings = command_runner.parse_flags("verify", verify.FLAGS, ["--model_name=films", "--tls"])
-    with pytest.raises(ValueError, match="is loaded here, and --model_name, --tls would have no effect. Add --server"):
+    message = "is loaded by this command, and --model_name, --tls would have no effect. Add --server"
+    with pytest.raises(ValueError, match=message):
         verify.main(settings, ["models/reviews"])

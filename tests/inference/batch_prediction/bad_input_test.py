@@ -120,7 +120,7 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder = home / "out.npz.parts"
     folder.mkdir()
     (folder / "mine.txt").write_text("dear")
-    with pytest.raises(ValueError, match="cannot hold the parts of this job: it contains mine"):
+    with pytest.raises(ValueError, match="cannot be used for the parts of this job: it contains mine"):
         run_table_job(job(home, overwrite=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()
@@ -159,6 +159,6 @@ def test_arrays_that_do_not_fit_together(tmp_path):
     parts = [Slice(str(tmp_path / name), 0, 1) for name in ("part-0", "part-1")]
     for each, width in zip(parts, (2, 3), strict=True):
         Npz().write(each.path, {"x": np.zeros([1, width])})
-    with pytest.raises(ValueError, match=".npz can only hold arrays, and 'x' is not one"):
+    with pytest.raises(ValueError, match=".npz can only store arrays, and 'x' is not one"):
         Npz().join(str(tmp_path / "out.npz"), parts)
     assert sorted(os.listdir(tmp_path)) == ["part-0", "part-1"]

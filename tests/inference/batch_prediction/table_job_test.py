@@ -318,5 +318,5 @@ def test_copied_values_that_json_does_not_have_are_text(tmp_path, name):
 
 
 def test_arrays_hold_no_entities_even_if_there_are_none(tmp_path):
-    with pytest.raises(ValueError, match=".npz can only hold arrays, and 'entities' is not one"):
+    with pytest.raises(ValueError, match=".npz can only store arrays, and 'entities' is not one"):
         format_of("a.npz").write(str(tmp_path / "a.npz"), {"entities": EntityLists([[], []])})

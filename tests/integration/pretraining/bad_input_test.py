@@ -24,13 +24,13 @@ BAD = {
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"No file matches --eval_file=HOME/noth"),
     "records for another length": (
         ["--max_seq_length=16"],
-        rf"train\.tfrecord must hold input_ids as 16 int64; got {LENGTH} int64; create the records again with "
-        rf"--max_seq_length=16, or set --max_seq_length={LENGTH} here",
+        rf"train\.tfrecord must contain input_ids as 16 int64; got {LENGTH} int64; create the records again with "
+        rf"--max_seq_length=16, or set --max_seq_length={LENGTH} for this run",
     ),
     "records with fewer predictions": (
         ["--max_predictions_per_seq=9"],
-        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64; got {PREDICTIONS} int64; create the records again "
-        rf"with --max_predictions_per_seq=9, or set --max_predictions_per_seq={PREDICTIONS} here",
+        rf"train\.tfrecord must contain masked_lm_\w+ as 9 int64; got {PREDICTIONS} int64; create the records again "
+        rf"with --max_predictions_per_seq=9, or set --max_predictions_per_seq={PREDICTIONS} for this run",
     ),
     "records of two lengths": (
         ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
@@ -183,7 +183,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
-        r"No trained model found: HOME/out holds no checkpoint, and --init_checkpoint is not set\. ",
+        r"No trained model found: HOME/out contains no checkpoint, and --init_checkpoint is not set\. ",
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],

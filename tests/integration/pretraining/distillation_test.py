@@ -30,7 +30,7 @@ BAD = {
     ),
     "no head": (
         ["--teacher=HOME/bare", OF_DISTILBERT],
-        r"soft_targets requires a --teacher with a masked-LM head, but HOME/bare has none\. Use "
+        r"soft_targets requires a --teacher with a masked-LM head, but HOME/bare has no such head\. Use "
         "--distillation_losses of hidden, attention, query_relations",
     ),
     "another vocabulary": (

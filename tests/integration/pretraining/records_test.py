@@ -77,7 +77,7 @@ def test_the_vocabulary_and_its_letter_case_come_from_the_records(home, said):
     assert f"Using the vocabulary of the records: {home}/both/" in log and "do_lower_case=false" in log
     assert (home / "out" / "vocab.txt").read_text().split("\n") == [*tiny.VOCAB, ""]
     assert not json.loads((home / "out" / "tokenizer_config.json").read_text())["do_lower_case"]
-    assert "do not state how they were made" not in log
+    assert "do not describe how they were made" not in log
 
 
 def test_of_a_folder_all_is_trained_on_but_what_is_scored_on(said):

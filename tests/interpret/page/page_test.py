@@ -126,11 +126,11 @@ def test_probabilities_are_those_of_the_task(trained):
 @pytest.mark.slow
 def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
     notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], PageOptions("heads")).facts["notes"]
-    assert "rows of at most 8 tokens" in notes[0] and "All 13 are read" in notes[0]
-    assert notes[1] == "The model was trained on examples of one text (text). It reads 2 texts here."
+    assert "rows of at most 8 tokens" in notes[0] and "it reads all 13 tokens" in notes[0]
+    assert notes[1] == "The model was trained on examples of one text (text). For this page, it reads 2 texts."
     assert all(note in caplog.text for note in notes)
     [note] = gather(bert_tf.load(trained), [" "], PageOptions("heads")).facts["notes"]
-    assert note.startswith("The text holds no word: ") and note in caplog.text
+    assert note.startswith("The text contains no words: ") and note in caplog.text
 
 
 def test_a_page_does_not_tell_where_the_model_lies(trained):
@@ -207,7 +207,7 @@ def test_a_notebook_shows_the_page_in_a_frame(bert):
     [(tag, attributes)] = _Tags(seen._repr_html_()).tags
     assert tag == "iframe" and attributes["srcdoc"] == seen.page and attributes["sandbox"] == "allow-scripts"
     assert "<title>a model: attention and attributions</title>" in seen.page
-    with pytest.raises(ValueError, match="There must be a text, or two for a pair; got 3"):
+    with pytest.raises(ValueError, match="Pass one text, or two for a pair; got 3"):
         visualize(bert, "a", "b", "c")
 
 
@@ -232,7 +232,7 @@ def test_targets_as_words(bert):
     tagger = with_words(ClassificationHead(2, 0.0), ["B-X", "O"])
     tagger.config.extra["architectures"] = ["BertForTokenClassification"]
     assert target_of(tagger, row, "3") == (3, None) and target_of(tagger, row, "3:B-X") == (3, "B-X")
-    with pytest.raises(ValueError, match="`target` must be the number of a word from 0, or that and a tag"):
+    with pytest.raises(ValueError, match="`target` must be the index of a word from 0, such as 3, or with a tag, 3:B"):
         target_of(tagger, row, "films")
     reader = with_words(others=weights_of(QuestionAnsweringHead(), tagger.config))
     assert target_of(reader, row, "films") == (4, 9) and target_of(reader, row, "4:9") == (4, 9)
@@ -241,7 +241,7 @@ def test_targets_as_words(bert):
         first, last = facts["attribution"]["places"]
         assert facts["attribution"]["target"] == answer
         assert {facts["words"][n]["text"] for n in facts["word_of_token"][first : last + 1]} == {"films"}
-    with pytest.raises(ValueError, match="`target` must be a part of the context, or where one lies in it"):
+    with pytest.raises(ValueError, match="`target` must be a part of the context, or its start and end in characters"):
         target_of(reader, row, "dogs")
 
 
@@ -249,7 +249,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
-        "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has none. Use a model",
+        "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has no such head\. Use",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0; got 1; choose among them",
         "--layers=first": r"--layers must be numbers separated by commas; got first",
         "film " * 31 + "film": r"at most 32 tokens, .* Text 1 of 1 has 37. Shorten it",
@@ -259,7 +259,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     *refused, three, done = (
         run_cases.run_here("visualize", words) for words in [*cases, [*start, "b", "c", *end], [*start, *end]]
     )
-    assert three["status"] == 1 and "There must be a text, or two for a pair; got 3" in three["log"]
+    assert three["status"] == 1 and "Pass one text, or two for a pair; got 3" in three["log"]
     for each, message in zip(refused, wrong.values(), strict=True):
         assert each["status"] == 1 and re.search(message, each["log"]), each["log"]
         assert each["log"].count("Error:") == 1

@@ -142,7 +142,7 @@ def test_probe_writes_results_and_pages(tmp_path):
     assert set(measures) == set(head_measures.MEASURES) and np.shape(measures["next"]) == (1, 2)
     assert "such as [CLS], in %." in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
     for name, message in {
-        "one label": "at least two labels are required; got ['X']. Choose another column",
+        "one label": "at least two labels are required; got ['X']. Choose a column",
         "other column": "missing column 3 (--tag_column). Found 3 columns",
         "other unit": "--label_column requires --unit=text",
         "a name": "--text_column must be a single number for words; got word",

@@ -130,7 +130,7 @@ def test_what_became_of_phrases_and_other_shares():
     counts = statistics.phrases
     assert 0 < counts["masked"] < counts["found"] and lines["found in the examples"] == (f"{counts['found']:,}",)
     assert lines["masked as one"] == (f"{100 * counts['masked'] / counts['found']:.2f}%", "of those found")
-    assert lines["phrases in the list"] == ("55", "0 more hold tokens that the vocabulary lacks")
+    assert lines["phrases in the list"] == ("55", "0 more contain tokens that the vocabulary lacks")
     goals = [lines[name][1].split(";")[0] for name in ("became [MASK]", "became a random token", "kept")]
     assert goals == ["goal 60%", "goal 30%", "goal 10%"] and lines["Masks (phrase)"] == ()
 

@@ -86,7 +86,7 @@ def _other_words(text):
 
 
 BAD = {
-    "使用语言 lost": "must return all words of a text. The words end before '语言 lost'; correct",
+    "使用语言 lost": "must return all words of a text. The words end before '语言 lost'.",
     "changed": "unchanged and in order; got '使 用' instead of the beginning of 'changed'",
     "text": "must return the words of a text; got str for 'text'; return a list of str",
     "numbers": "unchanged and in order; got 1 instead",
@@ -104,7 +104,7 @@ def test_words_that_are_not_those_of_the_text(text):
     (":words", "must be jieba, pretokenized or MODULE:FUNCTION"),
     ("no_such_module:words", "module no_such_module cannot be imported: .* add its directory to PYTHONPATH"),
     (f"{__name__}:WORDS", "has no function WORDS"),
-    ("json:split", "json has no function split. Correct the name"),
+    ("json:split", "json has no function split. Check the name"),
 ])  # fmt: skip
 def test_a_segmenter_that_is_not_there(name, message):
     with pytest.raises(ValueError, match=message):

@@ -27,7 +27,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"input_file": "nothing"}, "nothing', a directory without files; put text there"),
+        ({"input_file": "nothing"}, "nothing', a directory without files; add text to it"),
         ({"input_file": "nowhere"}, "matches no file"),
         ({"input_file": "empty.txt"}, "No text found in 1 file"),
         ({"eval_file": "nowhere"}, "matches no file"),

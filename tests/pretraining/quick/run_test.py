@@ -64,7 +64,7 @@ def test_the_network_has_the_size_of_the_vocabulary(make):
 
 
 def test_text_for_no_step_is_refused_before_the_calibration(make):
-    with pytest.raises(ValueError, match="for one step, 8 sequences of 16 tokens.* for 7; start in another"):
+    with pytest.raises(ValueError, match="for one step, 8 sequences of 16 tokens.* for 7; add text and start in a"):
         make(rows=7)
     assert make.children.programs() == BEFORE
 

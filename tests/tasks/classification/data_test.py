@@ -114,7 +114,7 @@ def test_a_trained_model_keeps_its_windows():
 
 def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
     asked = _options(fit_temperature=True, output_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="`fit_temperature` is stored with .* there is none in `output_dir`"):
+    with pytest.raises(ValueError, match="`fit_temperature` is stored with .* `output_dir`, .*, contains no trained"):
         classification_data.check_trained(asked, None)
     (tmp_path / "task.json").write_text("{}")
     classification_data.check_trained(asked, None)

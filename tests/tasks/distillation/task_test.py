@@ -115,7 +115,7 @@ BAD = {
         ["--teacher=HOME/other"],
         r"--teacher must have the student's labels, bad, good, so-so\. HOME/other has no, yes; use",
     ),
-    "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* HOME/base has none"),
+    "no trained model": (["--teacher=HOME/base"], r"must have task\.json, .* HOME/base does not have this"),
     "nothing to teach": (["--distillation_weight=1"], r"--distillation_weight requires --teacher\. Add --teacher, or"),
     "no training": (["--teacher=HOME/teacher", "--nodo_train", "--do_eval"], r"--teacher requires --do_train"),
     "no temperature": (["--teacher=HOME/teacher", "--distillation_temperature=0"], r"must be above 0; got 0; 2"),

@@ -60,7 +60,7 @@ def test_sts_b(tmp_path):
     ("given", "message"),
     [
         ({"loss": "cosine"}, r"pairs.tsv:2: the score must be a number from -1 to 1; got '5' in column 'label'"),
-        ({"loss": "cosine", "label_column": "score"}, "pairs.tsv.*'score'.*check `label_column`, which holds"),
+        ({"loss": "cosine", "label_column": "score"}, "pairs.tsv.*'score'.*check `label_column`, which contains"),
         ({"loss": "contrastive", "highest_score": 10.0}, "pairs.tsv:2: the score must be 0 or `highest_score` for "
          "`loss=contrastive`; got 0.5 of it"),
         ({"loss": "triplet"}, "must name 3 columns for `loss=triplet`; got 2: text_a,text_b"),

@@ -274,6 +274,6 @@ def test_folders_that_cannot_be_trained(trained, tmp_path):
     for file in (trained / "model").iterdir():
         if file.is_file() and file.name != "modules.json":
             (tmp_path / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(ValueError, match="maps its embeddings with Dense modules; use another"):
+    with pytest.raises(ValueError, match="maps its embeddings with Dense modules; pass its encoder directory"):
         run(init_checkpoint=str(tmp_path), train_file=str(trained / "train.tsv"), do_train=True, max_seq_length=12,
             output_dir=str(tmp_path / "out"))  # fmt: skip

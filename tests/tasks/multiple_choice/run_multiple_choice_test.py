@@ -50,7 +50,7 @@ BAD = {  # case -> arguments, what the message says
     "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of at "),
     "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl contains no questions."),
     "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "This requires a model for multiple_choice"),
-    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format=keras_hub cannot hold everything"),
+    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format=keras_hub cannot store everything"),
 }  # fmt: skip
 
 

@@ -92,7 +92,7 @@ _BAD = {
     ),
     "a classifier's folder": (
         _but("--output_dir=HOME/other"),
-        r"requires a model for question_answering\. .*other holds one for classification",
+        r"requires a model for question_answering\. .*other contains one for classification",
     ),
     "layers that the model does not have": (_but("--freeze_layers=3"), r"--freeze_layers must be `all` or a number fr"),
 }
@@ -228,8 +228,8 @@ def test_without_negatives_every_question_has_an_answer(home, more):
 
 @pytest.mark.slow
 def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, results):
-    message = "eval_results.txt holds the metrics of dev2.json: those of other2.json are written to eval_results_other2"
-    assert f"{message}.txt." in results["another file"]["log"]
+    message = "contains the metrics of dev2.json, so those of other2.json are written to eval_results_other2"
+    assert f"eval_results.txt {message}.txt." in results["another file"]["log"]
     scores, others = (scores_of(home / "whole", f"eval_results{suffix}.txt") for suffix in ("", "_other2"))
     assert (scores["eval_total"], others["eval_total"]) == (41, 23)
     kept = _json(home / "whole" / "task.json")["null_score_diff_threshold"]

@@ -67,21 +67,21 @@ def test_triples_with_and_without_a_header(tmp_path, name, text):
 LISTS = {"query": "a", "positives": ["x"], "negatives": ["y"]}
 SCORED = {"query": "a", "documents": ["x", "y"], "relevances": [1, 0]}
 BAD = [
-    ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has none; "
-     r"remove the line, or write the line as \{\"query\": ..., "),
+    ({**LISTS, "positives": []}, r"a\.jsonl:1: every query must have a relevant document: .*The query 'a' has no "
+     r"relevant document; remove the line, or write the line as \{\"query\": ..., "),
     ({**SCORED, "positives": ["b"]}, "a line must have 'documents', or .* got 'documents' and 'positives'"),
     ({**SCORED, "relevances": [0, -1]}, "every query must have a relevant document"),
     ({**SCORED, "documents": []}, "'relevances' must be a list of 0 whole numbers"),
     ({**SCORED, "relevances": [1]}, r"'relevances' must be a list of 2 whole numbers.*got \[1\]"),
     ({**SCORED, "relevances": [1, 0.5]}, "'relevances' must be a list of 2 whole numbers"),
-    ({**SCORED, "relevances": [1, 1e300]}, r"a\.jsonl:1: 'relevances' must be .* to 16777216, .*1e\+300\];"),
+    ({**SCORED, "relevances": [1, 1e300]}, r"a\.jsonl:1: 'relevances' must be .* to 16777216, .*1e\+300\]\."),
     ({**SCORED, "relevances": [1, -(2**24) - 1]}, r"a\.jsonl:1: 'relevances' must be .* got \[1, -16777217\]"),
     ({**SCORED, "relevances": None}, "a text must not be missing; got None in column 'relevances'"),
     ({**SCORED, "document_ids": ["d", "d"]}, "'document_ids' must be a list of 2 different ids"),
     ({**SCORED, "document_ids": ["d", ""]}, "got 'document_ids': ''"),
     ({**LISTS, "negatives": "y"}, "'negatives' must be a list of texts; got 'y'"),
     ({**LISTS, "negatives": [" "]}, "every document must have text; got ' '"),
-    ({**LISTS, "query": " "}, "'query' must be a text; got ' '"),
+    ({**LISTS, "query": " "}, "'query' must be non-blank text; got ' '"),
     ({"query": "a", "positives": ["x"]}, r"missing column 'negatives'.*; write the line as \{\"query\""),
     ({"query": "a", "texts": ["x"]}, "missing columns 'documents' .* and 'relevances'"),
 ]
@@ -166,7 +166,7 @@ def test_a_run_has_the_relevances_of_qrels(runs, tokenizer):
     ({"documents_file": "{folder}/queries.tsv"}, "`documents_file` must have a text for every id in the files used"),
     ({"queries_file": "{folder}/documents.tsv"}, "`queries_file` must have a text for every id"),
     ({"qrels_file": "{folder}/other.txt"}, "`qrels_file` must contain judgments for queries in the run. .*other.txt "
-     "contains none for the 3 queries in .*a.run, such as 'q1'; pass"),
+     "contains no judgments for the 3 queries in .*a.run, such as 'q1'; pass"),
     ({"eval_file": "{folder}/empty.run"}, "empty.run contains no queries. Check the path."),
 ])  # fmt: skip
 def test_bad_runs_get_one_clear_message(runs, tmp_path, more, message):

@@ -114,7 +114,7 @@ def more(home, deep):
 
 def test_answers_without_scores_are_not_said_to_have_them(results):
     assert results["answers"]["status"] == 0
-    assert "holds the metrics of" not in results["answers"]["log"]
+    assert "contains the metrics of" not in results["answers"]["log"]
 
 
 @pytest.mark.parametrize("suffix", ["", "_test"])

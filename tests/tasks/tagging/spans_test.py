@@ -171,7 +171,7 @@ def test_words_between_spaces_lose_a_type(tmp_path):
 
 @pytest.mark.parametrize("given, words", [
     ({"text": "a", "tags": []}, r"a.jsonl:1: the entities are missing. Found the keys \['text', 'tags'\]; a line is"),
-    ({"text": " ", "entities": []}, r"a.jsonl:1: a text must be a string that is not blank"),
+    ({"text": " ", "entities": []}, r"a.jsonl:1: the text must be a non-blank string"),
     ({"text": "ab", "entities": 1}, r"'entities' must be a list of entities; got 1"),
     ({"text": "ab", "entities": [[0, 1]]}, r"an entity must have a start, an end and a type; got \[0, 1\]"),
     ({"text": "ab", "entities": [[0, 3, "X"]]}, r"0 <= start < end <= 2, the length of the text.*\[0, 3, 'X'\]"),
