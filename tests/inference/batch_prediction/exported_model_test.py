@@ -194,7 +194,7 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": home / "empty"}, "empty has no graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
         ("texts.txt", {"model": film, "signature": "classify"}, "takes tf.Examples. Choose a signature that"),
-        ("texts.txt", {"model": film, "signature": "numbers"}, "the input 'scale' is int32 [-1]. Choose a signature th"),
+        ("texts.txt", {"model": film, "signature": "numbers"}, "the input 'scale' is int32 [-1]. Choose a signature"),
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "it returned the output 'all' of shape [1]"),
         ("choices.jsonl", {"model": film}, "choices.jsonl:1: missing column 'text' (--text_column)"),
