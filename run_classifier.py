@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to classify a text or a pair of texts: `bert-tf run_classifier`, from a checkout.
+"""Fine-tunes BERT to classify a text or a pair of texts: `bert-tf train classifier`, from a checkout.
 
 The task is `ClassificationTask` in bert_tf/tasks/classification/task.py.
 bert_tf/cli/fine_tuning_command.py hands it to `run_task`, which trains, scores, answers and exports whatever the

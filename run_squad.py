@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to answer questions from a text, as in SQuAD: `bert-tf run_squad`, from a checkout.
+"""Fine-tunes BERT to answer questions from a text, as in SQuAD: `bert-tf train qa`, from a checkout.
 
 The task is `QuestionAnsweringTask` in bert_tf/tasks/question_answering/task.py.
 bert_tf/cli/fine_tuning_command.py hands it to `run_task`, which trains, scores, answers and exports whatever the

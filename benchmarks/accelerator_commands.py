@@ -63,7 +63,7 @@ def _shape(run):
 
 
 def dry_run(run, config, precision: str, rows: int, length: int) -> dict[str, str]:
-    """Returns the lines of `run_classifier --dry_run` about memory, for an encoder with random weights."""
+    """Returns the lines of `train classifier --dry_run` about memory, for an encoder with random weights."""
     from tests import tiny
 
     config.save(run.folder / "bert_config.json")

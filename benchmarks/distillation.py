@@ -6,8 +6,8 @@ Each start is fine-tuned on train.tsv of the last folder by each rate of --learn
 given the rate that is best on dev.tsv over the seeds, and is scored with that on test.tsv. The starts:
 
     random     four layers of the teacher's shape, random weights
-    layers     four of the teacher's layers, by `edit_model`
-    student    the second, or with --from_random the first, taught by run_pretraining for --minutes
+    layers     four of the teacher's layers, by `model edit`
+    student    the second, or with --from_random the first, taught by `pretrain run` for --minutes
 
 The student's minutes are those of its steps on this machine, counted from how fast it is at first; the records, which
 are made once, are not in them. The same command goes on where it was stopped.

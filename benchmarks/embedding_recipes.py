@@ -3,11 +3,11 @@
     python benchmarks/embedding_recipes.py MODEL WIKITEXT --output_dir=out [--seeds=1,2,3]
 
 WIKITEXT has train.raw.gz and valid.raw.gz. As in paragraph_pairs.py, the first sentence of a paragraph must find the
-rest of it. run_embedder trains every variant on the same pairs. On paragraphs of the validation file, cosines rank all
-rests for each first sentence, with all dimensions and with the leading ones:
+rest of it. `train embedder` trains every variant on the same pairs. On paragraphs of the validation file, cosines rank
+all rests for each first sentence, with all dimensions and with the leading ones:
 
     in_batch    the rests of the other paragraphs of the batch are the negatives
-    hard        in addition, the most similar texts that mine_negatives finds for each query
+    hard        in addition, the most similar texts that `data mine-negatives` finds for each query
     matryoshka  as in_batch, with the mean of the losses over several numbers of dimensions
     distilled   margin MSE: negatives chosen by a reranker that was trained on the negatives of hard, and its logits
 
@@ -100,7 +100,7 @@ def mine(options, folder):
 
 
 def variants(options, folder):
-    """Returns {name: flags of run_embedder}."""
+    """Returns {name: flags of `train embedder`}."""
     return {
         "in_batch": [f"--train_file={folder / 'train.jsonl'}"],
         "hard": [f"--train_file={folder / 'mined.jsonl'}"],
@@ -111,7 +111,7 @@ def variants(options, folder):
 
 
 def embedder(options, out, *flags):
-    """Runs run_embedder with the flags that all runs share."""
+    """Runs `train embedder` with the flags that all runs share."""
     scripts.run("-m", "bert_tf", "run_embedder", f"--output_dir={out}", f"--max_seq_length={options.max_seq_length}",
                 f"--train_batch_size={options.batch}", f"--learning_rate={options.rate}", "--precision=auto",
                 f"--num_train_epochs={options.epochs}", *flags)  # fmt: skip

@@ -1,4 +1,4 @@
-"""GLUE tasks by run_glue, beside the torch scores that torch_glue.py kept for the same recipe and seeds.
+"""GLUE tasks by `benchmark glue`, beside the torch scores that torch_glue.py kept for the same recipe and seeds.
 
     python benchmarks/glue_parity.py --model=MINILM --glue_dir=GLUE_FOLDER --output_dir=out
 

@@ -2,7 +2,7 @@
 
     python benchmarks/long_texts.py --model=MINILM --data_dir=r8 --output_dir=out
 
-run_classifier trains on documents of the training file and is scored on those of the test file, once with
+`train classifier` trains on documents of the training file and is scored on those of the test file, once with
 --long_text=truncate and once with --long_text=window, all else being equal; both accuracies are printed as JSON. The
 same command goes on where it was stopped.
 """

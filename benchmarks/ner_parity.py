@@ -1,4 +1,4 @@
-"""Tagging by run_tagger, beside the torch scores that torch_ner.py kept for the same files, recipe and seeds.
+"""Tagging by `train tagger`, beside the torch scores that torch_ner.py kept for the same files, recipe and seeds.
 
     python benchmarks/ner_parity.py MODEL TRAIN DEV TEST --task=CoNLL-2003 --output_dir=out
 

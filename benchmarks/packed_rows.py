@@ -3,7 +3,7 @@
     python benchmarks/packed_rows.py --texts=gutenberg/ --vocab_file=vocab.txt --bert_config_file=config.json \\
         [--data_flags=--short_seq_prob=0.5]
 
-Both are made by create_pretraining_data with the same flags but --packing. Real tokens are those of `input_mask`, so
+Both are made by `pretrain data` with the same flags but --packing. Real tokens are those of `input_mask`, so
 that padding counts for nothing; the two take turns, and what counts is the ratio of their medians.
 """
 

@@ -2,9 +2,9 @@
 
     python benchmarks/paragraph_pairs.py --model=MINILM --data_dir=wikitext2 --output_dir=out
 
-run_embedder trains with in-batch negatives on paragraphs of the training file, and counts on those of the validation
-file how often a first sentence finds its own rest among all of them; once untrained, once trained, with the same
-pooling. Both are printed as JSON. The same command goes on where it was stopped.
+`train embedder` trains with in-batch negatives on paragraphs of the training file, and counts on those of the
+validation file how often a first sentence finds its own rest among all of them; once untrained, once trained, with the
+same pooling. Both are printed as JSON. The same command goes on where it was stopped.
 """
 
 import gzip
@@ -55,7 +55,7 @@ def write_files(out):
 
 
 def run(out, name, *flags):
-    """Runs run_embedder and returns its scores, and the seconds that it took."""
+    """Runs `train embedder` and returns its scores, and the seconds that it took."""
     begin = time.monotonic()
     scripts.run(
         *("-m", "bert_tf", "run_embedder", f"--init_checkpoint={FLAGS.model}", f"--output_dir={out / name}"),

@@ -27,7 +27,7 @@ def shaken(shape, seed=0):
 
 
 def bert_tf_step(config, precision, sentences="nsp", packed=""):
-    """Ours, as run_pretraining builds it by default."""
+    """Ours, as `pretrain run` builds it by default."""
     import keras
     import tensorflow as tf
 

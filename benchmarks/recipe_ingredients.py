@@ -1,9 +1,9 @@
-"""What each ingredient of pretrain_small gives: its recipe, and the recipe with something else, at equal time.
+"""What each ingredient of `pretrain quick` gives: its recipe, and the recipe with something else, at equal time.
 
     python benchmarks/recipe_ingredients.py wikitext2/train.raw.gz,gutenberg/ wikitext2/valid.raw.gz sst2-tutorial \\
         --seconds=260 --num_examples=1000 --teacher=minilm --output_dir=out
 
-Each variant is pretrained by pretrain_small for the steps that --seconds suffice for (vocabulary, records and
+Each variant is pretrained by `pretrain quick` for the steps that --seconds suffice for (vocabulary, records and
 checkpoints take none of them), and scored on the held-out text; then it is fine-tuned on train.tsv of the third
 argument (text, tab, label) by each rate with each seed, and scored on test.tsv by the rate that is best on dev.tsv.
 Losses can be compared where vocabulary, rows and share of masks are alike. How fast each variant is, is measured before
@@ -63,7 +63,7 @@ def recipe_of(changes) -> SizeRecipe:
 
 
 def options_of(options, changes, folder) -> QuickOptions:
-    """Returns what pretrain_small makes of its flags."""
+    """Returns what `pretrain quick` makes of its flags."""
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
     given |= {"minutes": _ENOUGH, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}

@@ -130,7 +130,7 @@ def main():
 
 
 def train_ours(options, folder, train, tests):
-    """Trains a reranker by run_reranker; returns {test: logits [query, document]}."""
+    """Trains a reranker by `train reranker`; returns {test: logits [query, document]}."""
     trained = folder / options.loss
     scripts.run("-m", "bert_tf", "run_reranker", f"--init_checkpoint={options.model}", f"--train_file={train}",
                 f"--output_dir={trained}", "--do_train", f"--train_batch_size={options.batch}",

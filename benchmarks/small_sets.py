@@ -45,7 +45,7 @@ HEADER = "| Set | Bias correction | Sorted together | Score | Standard deviation
 
 
 def sets():
-    """Returns {name: (flags of run_classifier that name it, metrics of its score, targets to train on)}."""
+    """Returns {name: (flags of `train classifier` that name it, metrics of its score, targets to train on)}."""
     small = pathlib.Path(FLAGS.output_dir, f"sst-2-{LABELS}.tsv")
     lines = pathlib.Path(FLAGS.sst_dir, "train.tsv").read_text(encoding="utf-8").splitlines()[:LABELS]
     small.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""SQuAD 1.1 by run_squad, beside the torch scores that torch_squad.py kept for the same questions and recipe.
+"""SQuAD 1.1 by `train qa`, beside the torch scores that torch_squad.py kept for the same questions and recipe.
 
     python benchmarks/squad_parity.py --model=MINILM --squad_dir=FOLDER --output_dir=out
 

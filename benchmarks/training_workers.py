@@ -20,7 +20,7 @@ PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer 
 
 
 def bert_tf_step(checkpoint, precision, **options):
-    """Ours, as run_classifier builds it; `options` of its `StepConfig`."""
+    """Ours, as `train classifier` builds it; `options` of its `StepConfig`."""
     import keras
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""create_pretraining_data killed by SIGKILL at random moments and repeated: the files are those of a run without kills.
+"""`pretrain data` killed by SIGKILL at random moments and repeated: the files are those of a run without kills.
 
     python benchmarks/scaling/kills.py --input_file=text.txt --vocab_file=vocab.txt --output_dir=out [--kills=10]
 

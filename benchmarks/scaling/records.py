@@ -1,4 +1,4 @@
-"""Memory, disk and time of create_pretraining_data on a corpus of `corpus.py`.
+"""Memory, disk and time of `pretrain data` on a corpus of `corpus.py`.
 
     python benchmarks/scaling/records.py --vocab_file=vocab.txt --input_file=corpus --output_dir=out \\
         [--megabytes=300,1000,3000] [-- --dupe_factor=1 ...]

@@ -2,7 +2,7 @@
 
     python benchmarks/scaling/sorted_runs.py --output_dir=runs [--runs=100,500,2500]
 
-A run is what create_pretraining_data makes of 4 MB of text: 2,500 are those of 10 GB. There is one unit per run, so
+A run is what `pretrain data` makes of 4 MB of text: 2,500 are those of 10 GB. There is one unit per run, so
 what one takes, times the number of runs and passes, is the time for reading.
 """
 

@@ -1,4 +1,4 @@
-"""run_pretraining in several worker processes on one machine: equal losses, and what happens when one is killed.
+"""`pretrain run` in several worker processes on one machine: equal losses, and what happens when one is killed.
 
     python benchmarks/scaling/workers.py --input_file='records/*' --vocab_file=vocab.txt --output_dir=out [--workers=8]
 

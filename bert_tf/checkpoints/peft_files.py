@@ -121,7 +121,7 @@ def check_base(directory: str, weights: str):
         return
     raise ValueError(
         f"{directory} contains weights and LoRA adapters, but base_model_name_or_path in {config} names another model, "
-        f"{brief(base)}. If the weights do not include the adapters yet, merge them with bert-tf edit_model: "
+        f"{brief(base)}. If the weights do not include the adapters yet, merge them with bert-tf model edit: "
         f"`model={weights}`, `adapter={directory}`. If they do, pass {weights}, or remove the adapter files."
     )
 

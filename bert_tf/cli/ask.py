@@ -1,17 +1,18 @@
 """Send prediction requests to `bert-tf serve` or TensorFlow Serving.
 
-    bert-tf ask --server=localhost:8500 --model_name=NAME "Fine." "Dull."
+    bert-tf client ask --server=localhost:8500 --model_name=NAME "Fine." "Dull."
 
 Prints one JSON object per text: {"text": ..., "label": ...,
 "probabilities": {label: p}}, or whatever else the model returns. Texts are
 arguments or lines of standard input. An example with several texts takes
 several arguments, or tab-separated fields of a line:
 
-    bert-tf ask --model_name=squad "Who wrote it?" "Jane Austen did."
+    bert-tf client ask --model_name=squad "Who wrote it?" "Jane Austen did."
 
 A multiple-choice model takes a context and its choices:
 
-    bert-tf ask --model_name=swag "She opens the door." "She walks in." "It is."
+    bert-tf client ask --model_name=swag \\
+        "She opens the door." "She walks in." "It is."
 
 A reranker takes a query and its documents in the same way.
 

@@ -1,6 +1,6 @@
 """Check training data for mistakes before a model is trained on it.
 
-    bert-tf check_data --train_file=train.csv --eval_file=dev.csv \\
+    bert-tf data check --train_file=train.csv --eval_file=dev.csv \\
         --init_checkpoint=uncased_L-12_H-768_A-12
 
 Finds wrong or missing labels, duplicates, overlap between files and texts that
@@ -165,7 +165,7 @@ def _read_words(task, flags, words):
 
     taken = {name_of_flag(word) for word in words} & {flag.name for flag in FLAGS}
     if taken:
-        raise ValueError(f"--{min(taken)} must come before the `--`, because it is a flag of check_data. Move it.")
+        raise ValueError(f"--{min(taken)} must come before the `--`, because it is a flag of `data check`. Move it.")
     program = next((each.command for each in BUILT_IN_TASKS if each.name == task), f"train {task}")
     return parse_flags(program, flags.values(), ["--output_dir=.", *words]).to_dict() | {"output_dir": None}
 

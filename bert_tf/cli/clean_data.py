@@ -1,6 +1,6 @@
 """Clean a table: HTML entities, control characters, duplicates and more.
 
-    bert-tf clean_data --input_file=export.csv --output_file=clean.csv
+    bert-tf data clean --input_file=export.csv --output_file=clean.csv
 
 Writes a new table and reports what was corrected or dropped, with up to three
 examples of each kind. The input is never changed. Without --output_file, the

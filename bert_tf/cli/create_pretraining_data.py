@@ -1,6 +1,6 @@
 """Create pretraining records (TFRecord files) from text.
 
-    bert-tf create_pretraining_data \\
+    bert-tf pretrain data \\
         --input_file=corpus/ --vocab_file=vocab.txt \\
         --output_file=records/train.tfrecord.gz --num_shards=8
 
@@ -136,7 +136,7 @@ def _job(settings):
         source = settings.init_checkpoint or settings.vocab_file
         raise ValueError(
             f"The vocabulary of {source} lacks {job.tables.mask}. Append it as a line of its own, or train a "
-            "vocabulary with `bert-tf train_vocabulary`."
+            "vocabulary with `bert-tf vocab train`."
         )
     job.make_segmenter()  # raises its errors here rather than in another process
     logging.info(

@@ -1,11 +1,11 @@
 """Evaluate a classifier by k-fold cross-validation.
 
-    bert-tf cross_validate --folds=5 --output_dir=folds -- \\
+    bert-tf cross-validate --folds=5 --output_dir=folds -- \\
         --train_file=reviews.tsv --init_checkpoint=uncased_L-12_H-768_A-12
 
 Trains a classifier for each fold on the rows of the other folds, and evaluates
-it on this fold. Flags after `--` are passed to run_classifier. Writes the mean
-and standard deviation of each metric, and out-of-fold predictions, to
+it on this fold. Flags after `--` are passed to `train classifier`. Writes the
+mean and standard deviation of each metric, and out-of-fold predictions, to
 --output_dir. To resume, run the same command again.
 """
 
@@ -52,7 +52,7 @@ class CrossValidateSettings(UserSettings):
 SETTINGS = CrossValidateSettings
 FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the flags of run_classifier, after `--`
-WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
+WHERE_OTHER_FLAGS_GO = "Flags of `train classifier` go after `--`. "
 
 _FITS = ("metric_for_best_model", "early_stopping", "fit_temperature", "fit_thresholds", "fit_abstention")
 _NOTE_FILE = "cross_validation.json"
@@ -72,7 +72,7 @@ def main(settings: CrossValidateSettings, words):
     if asked.drop_empty:
         raise ValueError(
             "--drop_empty would leave out rows, but each row gets a prediction. Remove it, and clean the file "
-            "first, for example with `bert-tf clean_data`."
+            "first, for example with `bert-tf data clean`."
         )
     if not asked.train_file:
         raise ValueError("--train_file is required: pass it after `--`.")

@@ -1,7 +1,7 @@
 """Delete texts from a search index by their ids.
 
-    bert-tf delete_texts --index_dir=news.index 17 42
-    bert-tf delete_texts --index_dir=news.index --input_file=old_ids.txt
+    bert-tf index delete --index_dir=news.index 17 42
+    bert-tf index delete --index_dir=news.index --input_file=old_ids.txt
 
 Programs that have the index open still return the texts until they reopen it.
 """

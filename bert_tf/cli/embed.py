@@ -29,7 +29,7 @@ class EmbedSettings(EncodeOptions, BatchPredictionSettings, UserSettings):
 
     model: str | None = option(
         None,
-        "Embedding model: a sentence-transformers directory, the --output_dir of run_embedder, or any encoder.",
+        "Embedding model: a sentence-transformers directory, the --output_dir of `train embedder`, or any encoder.",
         required=True, group="Model", essential=True, reads_model=True,
     )
     index_dir: str | None = option(

@@ -1,12 +1,13 @@
 """Extract token, word or text features from an encoder's layers.
 
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+    bert-tf inspect features --model=uncased_L-12_H-768_A-12 \\
         --input_file=texts.txt --output_file=features.jsonl
-    bert-tf extract_features --model=uncased_L-12_H-768_A-12 \\
+    bert-tf inspect features --model=uncased_L-12_H-768_A-12 \\
         --input_file=reviews.csv --output_file=features.npz \\
         --layers=second_to_last --pooling=mean
 
-Accepts the flags of google-research/bert's extract_features.py with the same meaning.
+Accepts the flags of google-research/bert's extract_features.py with the same
+meaning.
 """
 
 import dataclasses

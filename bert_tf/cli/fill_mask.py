@@ -1,6 +1,6 @@
 """Predict masked tokens with a pretrained model.
 
-    bert-tf fill_mask --model=uncased_L-12_H-768_A-12 \\
+    bert-tf fill-mask --model=uncased_L-12_H-768_A-12 \\
         "The man went to the [MASK] ."
 
 Texts are arguments, or lines of --input_file or of standard input. With
@@ -27,7 +27,7 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings, UserSettings):
 
     model: str | None = option(
         None,
-        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or the "
         "prefix of a TF1 checkpoint.",
         required=True, essential=True, reads_model=True,
     )

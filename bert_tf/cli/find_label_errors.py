@@ -1,6 +1,6 @@
 """Find training examples that are probably mislabeled, and duplicates.
 
-    bert-tf find_label_errors --train_file=train.tsv --output_dir=labels \\
+    bert-tf data label-errors --train_file=train.tsv --output_dir=labels \\
         --init_checkpoint=uncased_L-12_H-768_A-12
 
 Cross-validates: each example is judged by a model that was not trained on it.
@@ -155,7 +155,7 @@ def _probabilities(settings, found):
 
 
 def _train(settings, folder, are_pairs):
-    """Runs run_classifier in a separate process to train on a fold's examples and predict those held out.
+    """Runs `train classifier` in a separate process to train on a fold's examples and predict those held out.
 
     Returns:
         the folder of that run, which is taken up again where it was interrupted; None if it failed.

@@ -1,7 +1,8 @@
 """Load-test a model server: throughput and latency percentiles.
 
-    bert-tf load_test --model_name=films --input_file=texts.txt --callers=64
-    bert-tf load_test --model_name=films --input_file=texts.txt \\
+    bert-tf client load-test --model_name=films --input_file=texts.txt \\
+        --callers=64
+    bert-tf client load-test --model_name=films --input_file=texts.txt \\
         --rate=50,100,200 --seconds=30 --output_dir=load
 
 Does not require TensorFlow.

@@ -2,13 +2,14 @@
 
     bert-tf embed --model=all-MiniLM-L6-v2 --input_file=passages.txt \\
         --index_dir=passages.index
-    bert-tf mine_negatives --index_dir=passages.index --input_file=pairs.tsv \\
+    bert-tf data mine-negatives --index_dir=passages.index \\
+        --input_file=pairs.tsv \\
         --output_file=train.jsonl
 
 Writes each query with its positives and its hard negatives: the non-matching
-texts that the index ranks highest. run_embedder and run_reranker can train on
-the file. With --queries_file and --qrels_file, the queries and their positives
-come from relevance judgments, such as BEIR's.
+texts that the index ranks highest. `train embedder` and `train reranker` can
+train on the file. With --queries_file and --qrels_file, the queries and their
+positives come from relevance judgments, such as BEIR's.
 """
 
 import dataclasses
@@ -44,7 +45,7 @@ class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings, 
     input_file: str | None = option(
         None,
         "Queries and matching texts: pairs in a .tsv, .csv, .jsonl or .parquet file, or query, positives and negatives "
-        "per row, as for run_reranker. Negatives in the file are ignored. Positives that the index has in another "
+        "per row, as for `train reranker`. Negatives in the file are ignored. Positives that the index has in another "
         "form, such as with a title, are not recognized and may become negatives.",
         essential=True,
     )
@@ -72,7 +73,7 @@ class MineNegativesSettings(MiningOptions, ApproximateSettings, PromptSettings, 
     rerank: str | None = option(
         None,
         "Exported or trained reranker, or CrossEncoder directory, that scores the positives and the texts found. Its "
-        "logits are written to the file as scores, for run_embedder --loss=margin_mse.",
+        "logits are written to the file as scores, for `train embedder --loss=margin_mse`.",
         group="Prediction", reads_model=True,
     )
     header: bool = option_as(EmbeddingOptions, "header")

@@ -1,11 +1,11 @@
 """Pretrain a small encoder on your text within a time budget.
 
-    bert-tf pretrain_small --input_file=corpus/ --output_dir=small --minutes=45
+    bert-tf pretrain quick --input_file=corpus/ --output_dir=small --minutes=45
 
-Learns a vocabulary, creates the records and trains, with train_vocabulary,
-create_pretraining_data and run_pretraining, whose commands it prints. Fine-tune
-the result with run_classifier or another command. Run the same command again to
-resume.
+Learns a vocabulary, creates the records and trains, with `vocab train`,
+`pretrain data` and `pretrain run`, whose commands it prints. Fine-tune
+the result with `train classifier` or another command. Run the same command
+again to resume.
 """
 
 from bert_tf.pretraining.settings import QuickOptions

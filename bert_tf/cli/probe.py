@@ -1,10 +1,10 @@
 """Probe the layers of an encoder, or measure its attention heads.
 
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
         --train_file=eng.train --eval_file=eng.testa --tag_column=1
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
         --train_file=reviews.tsv --unit=text
-    bert-tf probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
         --train_file=eng.testa --heads
 
 Trains a linear probe, and a control task with random labels, on each layer.
@@ -23,7 +23,7 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import UserSettings, flags_of, option
 
-_FILE = "tagged words, as run_tagger reads them, or with --unit=text labeled texts, as run_classifier reads them"
+_FILE = "tagged words, as `train tagger` reads them, or with --unit=text labeled texts, as `train classifier` reads them"
 
 
 @dataclasses.dataclass(frozen=True)

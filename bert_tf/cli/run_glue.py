@@ -1,13 +1,13 @@
 """Fine-tune and evaluate on GLUE tasks, over seeds and hyperparameters.
 
-    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b \\
+    bert-tf benchmark glue --glue_dir=glue --tasks=cola,rte,sts-b \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=grid \\
         --seeds=1,2,3 --grid=paper -- \\
         --precision=mixed_bfloat16 --max_seq_length=128
 
-Flags after `--` are passed to run_classifier; each run is a separate process.
-Writes results.tsv, results.json and report.html to --output_dir.
-Run the same command again to resume.
+Flags after `--` are passed to `train classifier`; each run is a separate
+process. Writes results.tsv, results.json and report.html to --output_dir. Run
+the same command again to resume.
 """
 
 import dataclasses
@@ -98,7 +98,7 @@ class RunGlueSettings(UserSettings):
 SETTINGS = RunGlueSettings
 FLAGS = flags_of(SETTINGS)
 TAKES_TEXTS = True  # the flags after `--`
-WHERE_OTHER_FLAGS_GO = "Flags of run_classifier go after `--`. "
+WHERE_OTHER_FLAGS_GO = "Flags of `train classifier` go after `--`. "
 
 
 def main(settings: RunGlueSettings, others):

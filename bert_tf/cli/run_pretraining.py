@@ -1,6 +1,6 @@
-"""Pretrain BERT on records made with create_pretraining_data.
+"""Pretrain BERT on records made with `pretrain data`.
 
-    bert-tf run_pretraining --input_file='records/train-*' \\
+    bert-tf pretrain run --input_file='records/train-*' \\
         --eval_file=records/held_out.tfrecord --output_dir=out \\
         --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
         --do_train --do_eval

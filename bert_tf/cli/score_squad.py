@@ -1,8 +1,8 @@
 """Compute SQuAD exact match and F1 as the official scripts do.
 
-    bert-tf score_squad --data_file=dev-v1.1.json \\
+    bert-tf benchmark squad-score --data_file=dev-v1.1.json \\
         --predictions_file=predictions.json
-    bert-tf score_squad --data_file=dev-v2.0.json \\
+    bert-tf benchmark squad-score --data_file=dev-v2.0.json \\
         --predictions_file=predictions.json --null_odds_file=null_odds.json
 
 Prints one JSON object to standard output, and messages about the files to

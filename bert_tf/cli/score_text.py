@@ -1,8 +1,8 @@
 """Compute pseudo-log-likelihoods and pseudo-perplexity of texts.
 
-    bert-tf score_text --model=uncased_L-12_H-768_A-12 \\
+    bert-tf score-text --model=uncased_L-12_H-768_A-12 \\
         "The man went home ." "The man home went ."
-    bert-tf score_text --model=pretrained --input_file=texts.txt \\
+    bert-tf score-text --model=pretrained --input_file=texts.txt \\
         --output_file=scores.jsonl
 
 A causal model, pretrained with --objective=left_to_right, gives
@@ -29,7 +29,7 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings
 
     model: str | None = option(
         None,
-        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of run_pretraining, or the "
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or the "
         "prefix of a TF1 checkpoint.",
         required=True, essential=True, reads_model=True,
     )

@@ -1,7 +1,9 @@
 """Split a dataset into train, eval and test files without leaks.
 
-    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1
-    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 \\
+    bert-tf data split --input_file=reviews.csv --output_dir=parts \\
+        --eval_share=0.1
+    bert-tf data split --input_file=reviews.csv --output_dir=parts \\
+        --eval_share=0.1 \\
         --test_share=0.1 --group_column=user
 
 Identical texts never end up in different files, and each file has about the

@@ -1,6 +1,6 @@
 """Train a WordPiece vocabulary on text, and report how well it fits.
 
-    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 \\
+    bert-tf vocab train --input_file=corpus/ --vocab_size=30522 \\
         --output_file=vocab.txt
 
 Writes vocab.txt, with one token per line, and vocab.txt.report.txt.

@@ -1,12 +1,13 @@
 """Search the hyperparameters of a fine-tuning command.
 
-    bert-tf tune run_classifier --output_dir=tuned --tuning_metric=eval_f1 \\
+    bert-tf tune train classifier --output_dir=tuned --tuning_metric=eval_f1 \\
         --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' -- \\
         --train_file=train.tsv --eval_file=dev.tsv \\
         --init_checkpoint=uncased_L-12_H-768_A-12
 
-Flags after `--` are passed to every trial; each trial runs in a separate process. Writes trials.tsv and report.html to
---output_dir. Run the same command again to resume.
+Flags after `--` are passed to every trial; each trial runs in a separate
+process. Writes trials.tsv and report.html to --output_dir. Run the same command
+again to resume.
 """
 
 import dataclasses
@@ -99,7 +100,7 @@ def _program(words):
     if found.name not in tables:
         raise ValueError(
             f"The first argument must be the command to tune: one of {', '.join(tables)}; got {found.typed or 'none'}. "
-            "Example: `bert-tf tune run_classifier --search=... -- --train_file=...`."
+            "Example: `bert-tf tune train classifier --search=... -- --train_file=...`."
         )
     return found.name, tables[found.name], found.rest
 

@@ -31,7 +31,7 @@ class DataFinding:
         count: number of examples, labels or lines affected.
         what: the finding, without the file name.
         remedy: the suggested fix.
-        places: positions of the first ones, such as "line 3"; the key of bert-tf check_data --json.
+        places: positions of the first ones, such as "line 3"; the key of bert-tf data check --json.
         is_warning: whether it is a warning; if False, it is a note, because too few are affected to do harm.
     """
 

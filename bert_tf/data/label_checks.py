@@ -45,7 +45,7 @@ def check_evaluation_labels(sample: CheckedExamples, train: CheckedExamples) -> 
             len(untested),
             f"no examples of {len(untested)} of the {number_of(len(known), sample.label)} in {train.path}, so "
             f"{word_for(len(untested), 'its', 'their')} quality is not measured: {_list_counts(untested)} in training",
-            f"add examples of {them}, or split the data with `bert-tf split`, which preserves label proportions",
+            f"add examples of {them}, or split the data with `bert-tf data split`, which preserves label proportions",
         )
 
 

@@ -19,7 +19,7 @@ _REMEDY = (
     'write the line as {"query": ..., "positives": [...], "negatives": [...]}, or as {"query": ..., '
     '"documents": [...], "relevances": [...]}'
 )
-_SCORES_REMEDY = "create the file with `bert-tf mine_negatives` and its `rerank` flag"
+_SCORES_REMEDY = "create the file with `bert-tf data mine-negatives` and its `rerank` flag"
 _FIRST = 10  # lines of triples, which are ids if all of their cells are numbers
 MOST_RELEVANT = 2**24  # up to here, float32, in which losses are computed, has every whole number
 _MOST_SCORE = 1e30  # so that differences of scores are finite in float32, too

@@ -88,7 +88,7 @@ def _first_record(path):
         raise _no_records(path, "a file without records; omit it, or create it again")
     if packed and not by_name:
         raise _no_records(path, "a gzip file; append .gz to its name")
-    raise _no_records(path, "another format; create records with python -m bert_tf create_pretraining_data")
+    raise _no_records(path, "another format; create records with python -m bert_tf pretrain data")
 
 
 def _read_record(file):

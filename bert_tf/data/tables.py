@@ -415,7 +415,7 @@ def _bad_label(path, bad, column, kind):
     correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
     if is_empty(value) and kind.read("") is None:  # otherwise an empty field means no labels
         must = "every example must have a label, but the label here is empty"
-        correct += ", drop such rows with `bert-tf clean_data`, or in training with `drop_empty`"
+        correct += ", drop such rows with `bert-tf data clean`, or in training with `drop_empty`"
     return _bad_rows(path, list(bad), must, value, column, correct)
 
 

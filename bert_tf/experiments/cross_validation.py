@@ -1,4 +1,4 @@
-"""k-fold cross-validation of run_classifier: metrics with their spread over the folds, and out-of-fold predictions."""
+"""k-fold cross-validation of `train classifier`: metrics with their spread over the folds, and out-of-fold predictions."""
 
 import pathlib
 import statistics
@@ -33,7 +33,7 @@ class FoldResult(NamedTuple):
 
 
 class CrossValidation(ChildRuns):
-    """One run of run_classifier for each fold, evaluated on the fold's rows; the models are not kept.
+    """One run of `train classifier` for each fold, evaluated on the fold's rows; the models are not kept.
 
     Args:
         directory: directory of the folds and the report.

@@ -130,7 +130,7 @@ def _read_classes(table):
 
 
 def _read_label_sets(table):
-    """Multi-label predictions: n * L binary decisions, as evaluated by run_classifier."""
+    """Multi-label predictions: n * L binary decisions, as evaluated by `train classifier`."""
     gold, given = table.columns["label"], table.columns["prediction"]
     read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
     if strange := [cell for cell, labels in read.items() if labels is None]:

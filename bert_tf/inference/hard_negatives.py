@@ -42,7 +42,7 @@ def read_positives(
     Queries that differ only in whitespace are one query, and so are positives.
 
     Args:
-        path: a table of pairs, or queries with lists as for `run_reranker`.
+        path: a table of pairs, or queries with lists as for `train reranker`.
         text_columns: the two columns of a table. If None, lists, or the columns "text_a" and "text_b".
         header, dialect: as in `read_table`.
 
@@ -66,7 +66,7 @@ def read_positives(
 
 
 def read_judged_positives(queries_file: str, qrels_file: str, index: SearchIndex) -> dict[str, list[str]]:
-    """Reads queries with relevances, from files as `run_reranker` takes them.
+    """Reads queries with relevances, from files as `train reranker` takes them.
 
     Returns:
         {query: texts of its relevant documents in the index}, without queries that have none in it.

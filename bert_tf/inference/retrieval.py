@@ -37,7 +37,7 @@ def check_judgment_files(queries_file: str | None, qrels_file: str | None):
 def read_judged_queries(
     queries_file: str, qrels_file: str, index: SearchIndex, consequence: str = "They count as not found."
 ) -> JudgedQueries:
-    """Reads all queries that have relevances, from files as `run_reranker` takes them.
+    """Reads all queries that have relevances, from files as `train reranker` takes them.
 
     Args:
         queries_file: texts of the queries by id.

@@ -54,7 +54,7 @@ class SentenceEncoder:
         encoder.similarity(vectors, vectors)                     # cosines, float32 [2, 2]
 
     The settings of a sentence-transformers directory are used: modules, pooling, length and prompts. A model trained
-    with `bert-tf run_embedder` is used as trained. For any other model, the last layer is mean-pooled without
+    with `bert-tf train embedder` is used as trained. For any other model, the last layer is mean-pooled without
     normalization. A SparseEncoder, such as SPLADE, has sparse embeddings: a weight for each token of the vocabulary.
 
     Args:

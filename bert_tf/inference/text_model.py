@@ -48,7 +48,7 @@ class TextModel:
 
     Attributes:
         path: its directory.
-        inputs: in the order of `bert-tf ask`; alphabetical if that is unknown.
+        inputs: in the order of `bert-tf client ask`; alphabetical if that is unknown.
         compute: {input: bytes [n, ...]} -> {output: array [n, ...]}; raises ServingError or TensorFlow's OpError.
         fixed_outputs: the outputs whose rows have the same shape in every batch.
         token_counts: truncated texts and unknown tokens so far, if the model counts them.

@@ -63,7 +63,7 @@ def _fill_mask_model(path):
         raise ValueError(
             f"{path} does not define a task: it has no task.json, which the fine-tuning commands write, and no "
             "masked-LM head, and its configuration does not name a Transformers class of a supported task. If it is a "
-            "plain encoder, fine-tune it, for example with `bert-tf run_classifier`, or compute embeddings with "
+            "plain encoder, fine-tune it, for example with `bert-tf train classifier`, or compute embeddings with "
             "`bert_tf.SentenceEncoder`."
         )
     return Filler(path).served()

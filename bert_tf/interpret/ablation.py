@@ -51,7 +51,7 @@ def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
         without.features(texts), attributions(without, texts)      # as with any model; `bert` itself is unchanged
 
     Weights are shared and unchanged, and saving the new model saves all heads. To remove heads permanently,
-    see `bert-tf edit_model --prune_heads`.
+    see `bert-tf model edit --prune_heads`.
 
     Args:
         model: a model from `bert_tf.load`, or its path; an `Encoder`, or a pair of an `Encoder` and its tokenizer.

@@ -46,7 +46,7 @@ def check_not_gliner(directory: str):
     if os.path.exists(os.path.join(directory, GLINER_FILE)):
         raise ValueError(
             f"GLiNER models, which find entities of any named type, are not supported; got {directory}, which "
-            f"contains {GLINER_FILE}; use a model for token classification, or train one with `bert-tf run_tagger`."
+            f"contains {GLINER_FILE}; use a model for token classification, or train one with `bert-tf train tagger`."
         )
 
 
@@ -60,7 +60,7 @@ def check_not_adapters(directory: str):
     of_base = f", {brief(base)}" if base else ""
     raise ValueError(
         f"{directory} contains LoRA adapters without the model that they were trained on{of_base}. Merge them into it "
-        f"with bert-tf edit_model: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
+        f"with bert-tf model edit: `model={str(base or 'MODEL'):.200}`, `adapter={directory}`."
     )
 
 

@@ -237,7 +237,7 @@ def check_single_module(path: str):
         raise ValueError(
             "CrossEncoders with several modules are not supported, only those that are a text classifier with one "
             f"output; got {path}, which lists {', '.join(kind for kind, _ in modules)}; train a supported one with "
-            "`bert-tf run_reranker`."
+            "`bert-tf train reranker`."
         )
 
 

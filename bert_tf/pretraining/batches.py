@@ -91,7 +91,7 @@ _WANTED = (*_ROWS, "sentence_ids", *_MASKS, *_SENTENCES)
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """Pretraining record files, created by create_pretraining_data.
+    """Pretraining record files, created by `pretrain data`.
 
     Attributes:
         paths: paths of the record files.
@@ -137,7 +137,7 @@ class Records:
             more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
                 f"No records with sequences of {max_seq_length} tokens: in {', '.join(patterns[:3])}{more}, all have "
-                f"{held}. Create some with create_pretraining_data and `max_seq_length={max_seq_length}`."
+                f"{held}. Create some with `pretrain data` and `max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
 
@@ -251,7 +251,7 @@ class Records:
         if masks and self.masked:
             raise ValueError(
                 "Dynamic masking requires records without masks, but some are "
-                f"masked already, such as {self.paths[0]}. Create them with create_pretraining_data and "
+                f"masked already, such as {self.paths[0]}. Create them with `pretrain data` and "
                 "`dynamic_masking`."
             )
         parse, limits = tfrecords.build_parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
@@ -288,5 +288,5 @@ def _check_kind(path, held):
     if "input_ids" not in held or others:
         raise ValueError(
             f"{path} does not contain pretraining records, but records with {', '.join(held)}. Create some with python "
-            "-m bert_tf create_pretraining_data."
+            "-m bert_tf pretrain data."
         )

@@ -22,7 +22,7 @@ from bert_tf.utils.shards import set_name
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # suffixes to the common name of an output's files
 _OTHERS = (".json", ".txt", ".html", ".tmp")  # other files next to records: metadata, reports, unfinished files
-_KIND = "the JSON metadata that create_pretraining_data writes next to its records"
+_KIND = "the JSON metadata that `pretrain data` writes next to its records"
 _REMEDY = "copy it again, or remove it, which means that the files are no longer checked for completeness"
 
 
@@ -53,7 +53,7 @@ def _matches(pattern, without):
     none += " except those of `eval_file`" if paths else ""
     raise ValueError(
         f"No record files found: {pattern!r} {none}. Create some with "
-        "python -m bert_tf create_pretraining_data."
+        "python -m bert_tf pretrain data."
     )
 
 

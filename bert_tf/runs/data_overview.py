@@ -1,4 +1,4 @@
-"""Files of examples as `check_data` shows them: how many, which labels, how long, and what was found."""
+"""Files of examples as `data check` shows them: how many, which labels, how long, and what was found."""
 
 import collections
 import dataclasses

@@ -63,12 +63,12 @@ def pretrain(
     verbose: bool = True,
     **settings: "Unpack[PretrainingKeywords]",
 ) -> PretrainingRun:
-    """Pretrains on records, like `bert-tf run_pretraining`, and evaluates if there are held-out records.
+    """Pretrains on records, like `bert-tf pretrain run`, and evaluates if there are held-out records.
 
         bert_tf.pretrain("records/", output_dir="model", init_checkpoint="bert-base-uncased", num_train_steps=1000)
 
     Args:
-        input_file: records made with `bert-tf create_pretraining_data`: files, directories or patterns. If None,
+        input_file: records made with `bert-tf pretrain data`: files, directories or patterns. If None,
             nothing is trained.
         output_dir: directory of the run; an interrupted run resumes from it.
         eval_file: held-out records, evaluated at each checkpoint and at the end.

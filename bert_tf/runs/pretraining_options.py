@@ -80,7 +80,7 @@ def choose_masks(settings, objective, tokenizer, several, shortest):
     if given:
         raise ValueError(
             f"`{given[0]}` requires records without masks, but some are masked already, such as "
-            f"{several[0].paths[0]}. Create them with create_pretraining_data and `dynamic_masking`."
+            f"{several[0].paths[0]}. Create them with `pretrain data` and `dynamic_masking`."
         )
     if settings.phases and "max_predictions_per_seq" in settings.given:
         raise ValueError(
@@ -99,7 +99,7 @@ def plan_records(settings: PretrainingSettings) -> Phases:
     if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
         raise ValueError(
             "No records: `do_train` requires `input_file`, and `do_eval` requires `eval_file` or `input_file`. Create "
-            "records with create_pretraining_data."
+            "records with `pretrain data`."
         )
     batch_size, steps = settings.train_batch_size, settings.num_train_steps
     if not settings.input_file:

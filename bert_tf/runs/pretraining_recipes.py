@@ -7,7 +7,7 @@ from absl import logging
 if TYPE_CHECKING:
     from bert_tf.runs.settings import PretrainingSettings  # which names these recipes
 
-# Of `run_pretraining --recipe`.
+# Of `pretrain run --recipe`.
 RECIPES = {
     # Devlin et al. 2018 (arXiv 1810.04805), appendix A.2, and google-research/bert's create_pretraining_data.
     "bert_paper": {
@@ -54,7 +54,7 @@ RECIPES = {
     },
 }
 
-# Of `bert-tf pretrain_small`; `SizeRecipe` says what each name means. A phase is (tokens of a sequence,
+# Of `bert-tf pretrain quick`; `SizeRecipe` says what each name means. A phase is (tokens of a sequence,
 # share of the steps, sequences of a step).
 SMALL = {
     "phases": ((32, 0.6, 64), (64, 0.4, 64)),

@@ -155,7 +155,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     max_predictions_per_seq: int = option_as(
         MaskingSettings, "max_predictions_per_seq",
         help="Maximum number of masked tokens per sequence: that of the records, or for records without masks "
-        "(create_pretraining_data --dynamic_masking) the number to draw.",
+        "(`pretrain data --dynamic_masking`) the number to draw.",
     )
     distillation_temperature: float = option_as(
         TeacherOptions, "distillation_temperature",
@@ -173,7 +173,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     input_file: Sequence[str] | None = option(
         None,
-        "Training records made with create_pretraining_data: files, directories or patterns.",
+        "Training records made with `pretrain data`: files, directories or patterns.",
         group="Data", essential=True, decides_result="input_file",
     )
     eval_file: Sequence[str] | None = option(

@@ -1,4 +1,4 @@
-"""A fine-tuned BERT as a scikit-learn classifier: `run_classifier` on texts in memory, with one label or several."""
+"""A fine-tuned BERT as a scikit-learn classifier: `train classifier` on texts in memory, with one label or several."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from bert_tf.tasks.options import LabelOptions
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class BertClassifier(ClassifierMixin, FineTunedEstimator):
-    """Text classifier: fine-tunes an encoder with the defaults and the arithmetic of `run_classifier`.
+    """Text classifier: fine-tunes an encoder with the defaults and the arithmetic of `train classifier`.
 
         BertClassifier("demo/weights/minilm", num_train_epochs=2).fit(texts, labels).predict(["A warm, funny film."])
 

@@ -1,4 +1,4 @@
-"""A fine-tuned BERT as a scikit-learn regressor: `run_classifier --problem_type=regression` on texts in memory."""
+"""A fine-tuned BERT as a scikit-learn regressor: `train classifier --problem_type=regression` on texts in memory."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from bert_tf.tasks.classification.task import ClassificationTask
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class BertRegressor(RegressorMixin, FineTunedEstimator):
-    """Text regressor: fine-tunes an encoder to predict a number, as `run_classifier --problem_type=regression` does.
+    """Text regressor: fine-tunes an encoder to predict a number, as `train classifier --problem_type=regression` does.
 
         BertRegressor("demo/weights/minilm").fit(pairs, similarities).predict([("A warm film.", "A cold film.")])
 

@@ -1,4 +1,4 @@
-"""A fine-tuned BERT as a scikit-learn estimator of tags: `run_tagger` on sentences in memory."""
+"""A fine-tuned BERT as a scikit-learn estimator of tags: `train tagger` on sentences in memory."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class _Sentences(TaggedExamples):
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class BertTagger(FineTunedEstimator):
-    """Word tagger, for example for named entities: fine-tunes an encoder with the defaults of `run_tagger`.
+    """Word tagger, for example for named entities: fine-tunes an encoder with the defaults of `train tagger`.
 
         tagger = BertTagger("demo/weights/minilm").fit([["Joan", "Baez", "sings"]], [["B-PER", "I-PER", "O"]])
         tagger.predict(["Joan sings"])  # [["B-PER", "O"]]

@@ -1,4 +1,4 @@
-"""`bert-tf check_data` on files of every task, and the same look at the start of a run."""
+"""`bert-tf data check` on files of every task, and the same look at the start of a run."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(home):
-    """{case: {"status", "log"}} of check_data, and of the runs that train nothing; none of them writes a file."""
+    """{case: {"status", "log"}} of `data check`, and of the runs that train nothing; none of them writes a file."""
     before = files(home)
     with Cases("check_data") as program:
         found = {name: program.run(at(home, case)) for name, case in CASES.items()}

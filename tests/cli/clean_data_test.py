@@ -1,4 +1,4 @@
-"""`bert-tf clean_data` as it is typed: its report, and its errors in flags."""
+"""`bert-tf data clean` as it is typed: its report, and its errors in flags."""
 
 import json
 

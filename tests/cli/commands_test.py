@@ -92,7 +92,7 @@ def test_a_group_lists_its_commands(capsys, flag):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run_clasifier"], "Error: Unknown command 'run_clasifier'. Did you mean `bert-tf run_classifier`? `bert-tf` "
+        (["run_clasifier"], "Error: Unknown command 'run_clasifier'. Did you mean `bert-tf train classifier`? `bert-tf` "
          "lists the commands."),
         (["qa"], "Error: Unknown command 'qa'. Did you mean `bert-tf train qa`? `bert-tf` lists the commands."),
         (["ner"], "Error: Unknown command 'ner'. Did you mean `bert-tf train tagger`? `bert-tf` lists the commands."),

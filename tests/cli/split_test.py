@@ -1,4 +1,4 @@
-"""`bert-tf split` as it is typed: its table of rows and labels, and its errors in flags."""
+"""`bert-tf data split` as it is typed: its table of rows and labels, and its errors in flags."""
 
 import pytest
 

@@ -44,7 +44,7 @@ def _run_children(connection):
 
 
 def _replace(children):
-    """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
+    """Has programs start `children`, and `pretrain quick` train tiny networks for few steps."""
     logged_runs.execute_resumable = children.execute_run
     report.write_glue_report = functools.partial(_write_last, report.write_glue_report)
     run.pretrain_small = functools.partial(run.pretrain_small, execute=children.execute)

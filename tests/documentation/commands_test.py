@@ -54,13 +54,13 @@ def test_measurements_are_started_as_their_files_say():
         "bert-tf convert --from=a --to=b --format=onnx",
         "bert-tf convert --from=a --to=b",
         "bert-tf embed --model=m --input_file=a.txt superfluous",
-        "bert-tf run_classifier --train_file=train.tsv --output_dir=out",
-        "bert-tf run_classifier --do_eval --output_dir=out --overwrite_output_dir",
-        "bert-tf run_classifier --do_train --output_dir=out --learning_rate=-1",
-        "bert-tf tune run_classifier --search=seed=1,2 --tuning_metric=eval_f1 --output_dir=out -- --do_trian",
-        "bert-tf tune run_classifier --search=sed=1,2 --tuning_metric=eval_f1 --output_dir=out",
-        "bert-tf tune run_classifier --search=seed=1,x --tuning_metric=eval_f1 --output_dir=out",
-        "bert-tf run_glue --glue_dir=glue --output_dir=out -- --precison=float32",
+        "bert-tf train classifier --train_file=train.tsv --output_dir=out",
+        "bert-tf train classifier --do_eval --output_dir=out --overwrite_output_dir",
+        "bert-tf train classifier --do_train --output_dir=out --learning_rate=-1",
+        "bert-tf tune train classifier --search=seed=1,2 --tuning_metric=eval_f1 --output_dir=out -- --do_trian",
+        "bert-tf tune train classifier --search=sed=1,2 --tuning_metric=eval_f1 --output_dir=out",
+        "bert-tf tune train classifier --search=seed=1,x --tuning_metric=eval_f1 --output_dir=out",
+        "bert-tf benchmark glue --glue_dir=glue --output_dir=out -- --precison=float32",
         "python -m bert_tf doctor --jsn",
         "python run_squad.py --do_train",
         "make tests",
@@ -130,7 +130,7 @@ def test_commands_are_found_in_blocks(tmp_path, monkeypatch, language):
     page = tmp_path / "page.md"
     page.write_text(f"Words `bert-tf\nask`.\n\n```{language}\n{text}```\n\n    make lint\n", encoding="utf-8")
     assert [command.text for command in commands.in_blocks(page)] == [*expected, "make lint"]
-    assert commands.in_sentences(page) == ["bert-tf ask"]
+    assert commands.in_sentences(page) == ["bert-tf client ask"]
 
 
 def test_what_is_no_command_in_a_block_of_commands_is_told(tmp_path, monkeypatch):

@@ -42,9 +42,9 @@ NOT_RUN = {
     "kubectl": "needs a cluster",
     "tensorflow_model_server": "is another program; `make test-serving` asks it",
     "bert-tf demo": "fetches weights and texts",
-    "bert-tf run_pretraining --distribution_strategy=multi_worker": "needs several machines; multi_worker_test runs it",
+    "bert-tf pretrain run --distribution_strategy=multi_worker": "needs several machines; multi_worker_test runs it",
     "bert-tf train rating": "tests/integration/frame_test.py runs the page's task",
-    "bert-tf check_data --task=rating": "tests/integration/frame_test.py runs the page's task",
+    "bert-tf data check --task=rating": "tests/integration/frame_test.py runs the page's task",
 }
 
 

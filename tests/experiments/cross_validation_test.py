@@ -1,4 +1,4 @@
-"""bert-tf cross_validate: one run for each fold, their metrics together, and the predictions in the table's order."""
+"""bert-tf cross-validate: one run for each fold, their metrics together, and the predictions in the table's order."""
 
 import pathlib
 

@@ -35,7 +35,7 @@ CLASSIFIER = [*TRAIN, "--train_file=HOME/train.tsv", "--lstm_units=8", "--do_pre
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with what run_pretraining leaves, the configuration that it was given, and files to learn from."""
+    """A folder with what `pretrain run` leaves, the configuration that it was given, and files to learn from."""
     folder = tmp_path_factory.mktemp("left_to_right")
     tiny.checkpoint(folder / "left", is_decoder=True)
     tiny.config().save(folder / "plain.json")

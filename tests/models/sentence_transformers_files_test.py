@@ -104,7 +104,7 @@ _CROSS = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linea
     ("modules", "files", "message"),
     [
         ((*PLAIN, ("Dense", "2")), {}, "with several modules are not supported, .*got .*modules.json, "
-         "which lists Transformer, Pooling, Dense; train a supported one with `bert-tf run_reranker`"),
+         "which lists Transformer, Pooling, Dense; train a supported one with `bert-tf train reranker`"),
         (PLAIN[:1], {"transformer_task": "text-generation"}, "transformer_task in .* 'sequence-classification'"),
         (PLAIN[:1], {"do_lower_case": True}, "do_lower_case in .*sentence_bert_config.json must be absent or False"),
     ],

@@ -30,6 +30,6 @@ def _sentence(rng):
 
 @pytest.fixture(scope="session")
 def program():
-    """create_pretraining_data in a process of its own, which runs one command line after the other."""
+    """`pretrain data` in a process of its own, which runs one command line after the other."""
     with Cases("create_pretraining_data") as program:
         yield program

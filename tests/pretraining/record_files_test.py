@@ -15,7 +15,7 @@ from tests.pretraining.corpus import support
 
 @pytest.fixture(scope="module")
 def made(corpus, tmp_path_factory):
-    """A folder as create_pretraining_data leaves it, with two files of records."""
+    """A folder as `pretrain data` leaves it, with two files of records."""
     folder = tmp_path_factory.mktemp("made")
     paths = [folder / f"train-0000{n}-of-00002.tfrecord" for n in range(2)]
     create_pretraining_data(support.job(corpus, paths, dupe_factor=1))

@@ -1,4 +1,4 @@
-"""What run_pretraining makes of its flags: objectives, masks, first weights, and which flags contradict each other."""
+"""What `pretrain run` makes of its flags: objectives, masks, first weights, and which flags contradict each other."""
 
 
 from bert_tf.pretraining.masking import Masking

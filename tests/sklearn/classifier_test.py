@@ -1,4 +1,4 @@
-"""`BertClassifier` is `run_classifier` in scikit-learn's clothes: the same model, to the bit."""
+"""`BertClassifier` is `train classifier` in scikit-learn's clothes: the same model, to the bit."""
 
 import inspect
 import json

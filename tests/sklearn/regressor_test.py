@@ -1,4 +1,4 @@
-"""`BertRegressor` learns numbers, of texts and of pairs, as `run_classifier --problem_type=regression` does."""
+"""`BertRegressor` learns numbers, of texts and of pairs, as `train classifier --problem_type=regression` does."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""`BertTagger` is `run_tagger` on sentences in memory: words or texts in, a tag per word out."""
+"""`BertTagger` is `train tagger` on sentences in memory: words or texts in, a tag per word out."""
 
 import pickle
 

@@ -25,8 +25,8 @@ _INTRODUCTION = """\
 shows the essential flags of a command by group, and `bert-tf COMMAND --help=all` shows all of them.
 `python -m bert_tf COMMAND` is the same as `bert-tf COMMAND`. In a checkout, the script is `.venv/bin/bert-tf`.
 
-Most commands have two names: `bert-tf train classifier` and `bert-tf run_classifier` are the same command. Both names
-remain valid. In a command's name, a hyphen can replace an underscore: `bert-tf fill-mask` is `bert-tf fill_mask`.
+Most commands have two names: `bert-tf train classifier` and `bert-tf train classifier` are the same command. Both names
+remain valid. In a command's name, a hyphen can replace an underscore: `bert-tf fill-mask` is `bert-tf fill-mask`.
 
 - Write a value after an equals sign: `--max_seq_length=128`.
 - A boolean flag needs no value: `--do_train` turns it on; `--do_train=false` or `--nodo_train` turns it off.

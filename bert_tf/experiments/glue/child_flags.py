@@ -26,7 +26,7 @@ _NOT_IN_PREDICTION = frozenset(
 
 
 def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ()):
-    """Checks the flags of run_classifier given after `--`; run_classifier itself rejects unknown ones.
+    """Checks the flags of `train classifier` given after `--`; `train classifier` itself rejects unknown ones.
 
     Args:
         others: the flags.

@@ -22,13 +22,13 @@ _FILES = ("train_file", "eval_file")  # required for a table
 
 
 class Grid(ChildRuns):
-    """A grid of run_classifier runs in one directory.
+    """A grid of `train classifier` runs in one directory.
 
     Args:
         output_dir: directory of the grid.
         glue_dir: GLUE's data directory, or None if all runs are on tables.
         init_checkpoint: the initial checkpoint of every run.
-        others: further flags of run_classifier.
+        others: further flags of `train classifier`.
         runs: the requested runs; others may exist from earlier commands.
         keep_all, claim: as in `ChildRuns`.
         tables: the user's own tables, by name.

@@ -119,15 +119,15 @@ def _name_runs(runs):
 
 
 def best_runs(path) -> dict[str | None, pathlib.Path]:
-    """Returns task -> directory of its best run; the task is None for a run that is not from run_glue."""
+    """Returns task -> directory of its best run; the task is None for a run that is not from `benchmark glue`."""
     if is_run(path):
         note = pathlib.Path(path, FINISHED_FILE)
         return {json.loads(read_text(note))["task"] if note.exists() else None: pathlib.Path(path)}
     runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
     if not runs:
         raise ValueError(
-            f"Nothing to compare in {path}: it has no {_ANSWERS}.tsv and no run of run_glue. "
-            "Pass the `output_dir` of run_classifier with `do_eval`, or of run_glue."
+            f"Nothing to compare in {path}: it has no {_ANSWERS}.tsv and no run of `benchmark glue`. "
+            "Pass the `output_dir` of `train classifier` with `do_eval`, or of `benchmark glue`."
         )
     return runs
 

@@ -29,7 +29,7 @@ class ScoreTable:
 
     Attributes:
         name: name of its task, and of the folder of its runs.
-        flags: flags of run_classifier that describe it, {name: value}.
+        flags: flags of `train classifier` that describe it, {name: value}.
         metrics: metrics whose mean is its score.
     """
 
@@ -77,7 +77,7 @@ def _parse_table(path, name, values):
 
 
 def _parse_value(path, name, key, value):
-    """Returns a flag's value, as run_classifier takes it."""
+    """Returns a flag's value, as `train classifier` takes it."""
     kinds, must = _KEYS.get(key, ((), ""))
     if key not in _KEYS:
         raise ValueError(

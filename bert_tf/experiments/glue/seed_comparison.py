@@ -58,7 +58,7 @@ class ComparedSeeds:
 
 
 def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
-    """Compares the tasks for which both run_glue directories have a setting with at least two seeds.
+    """Compares the tasks for which both `benchmark glue` directories have a setting with at least two seeds.
 
     A task's score is its one number (`GlueResult.score`). Runs with a constant prediction are left out;
     a task with too few other runs is a `LeftOut`. If a directory is that of a single run, the result is empty.

@@ -41,7 +41,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
     if not paths:
         raise ValueError(
             f"No predictions to submit: none of {list(map(os.fspath, folders))} contains one of {', '.join(FILES)}. "
-            "Write them with run_classifier, `task_name` and `do_predict`."
+            "Write them with `train classifier`, `task_name` and `do_predict`."
         )
     contents = {name: _read_answers_file(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

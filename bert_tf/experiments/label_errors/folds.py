@@ -43,7 +43,7 @@ def assign(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.
 
 
 def write_fold(folder: pathlib.Path, examples: LabeledTexts, is_held_out: np.ndarray):
-    """Writes the training and held-out examples of a fold for run_classifier.
+    """Writes the training and held-out examples of a fold for `train classifier`.
 
     Args:
         folder: directory of the fold, which is created.
@@ -71,7 +71,7 @@ def texts_of(examples: LabeledTexts, i: int) -> tuple[str, ...]:
 
 
 def answers_of(run: pathlib.Path, labels: list[str], count: int) -> np.ndarray:
-    """Returns the predictions of a run_classifier run, float64 [count, L] in the order of `labels`.
+    """Returns the predictions of a `train classifier` run, float64 [count, L] in the order of `labels`.
 
     A label that is not in the run's training data has probability 0.
 

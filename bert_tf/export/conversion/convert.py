@@ -127,7 +127,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     """Extracts the generator next to a discriminator as a separate model, with a masked-LM head.
 
     Args:
-        source: the discriminator's directory, as written by run_pretraining.
+        source: the discriminator's directory, as written by `pretrain run`.
         target: the directory to write, in the format bert_tf; an existing one is replaced.
         config: configuration of the generator.
 
@@ -141,7 +141,7 @@ def save_generator(source: str | os.PathLike, target: str | os.PathLike, config:
     if not own:
         raise ValueError(
             f"{checkpoint.path} has no generator next to it. Pass the output of "
-            "run_pretraining with replaced-token detection."
+            "`pretrain run` with replaced-token detection."
         )
     arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
     model = ModelArrays(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)

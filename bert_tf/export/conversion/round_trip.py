@@ -149,7 +149,7 @@ def _check_tokens(tokenizer, again, keeps_flags):
     """Compares two tokenizers on texts with every kind of token of the first one.
 
     Special tokens in these texts are read as text and, with `keeps_flags`, also as special tokens, as
-    Transformers does, and `fill_mask` with the mask token.
+    Transformers does, and `fill-mask` with the mask token.
     """
     texts, special = tokenizer_samples(tokenizer), set(tokenizer.special_tokens.values())
     read = [[each.tokenize_with_offsets(texts) for each in (tokenizer, again)]]

@@ -28,7 +28,7 @@ class ExportedModel:
     Attributes:
         path: directory of one version.
         signature: its name.
-        inputs: in the order of `bert-tf ask`; alphabetical if that is unknown.
+        inputs: in the order of `bert-tf client ask`; alphabetical if that is unknown.
         batch_size: rows per batch.
         outputs: names of the signature's outputs.
     """
@@ -109,7 +109,7 @@ def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, st
     """Returns {input: its column}, in the order of `inputs`.
 
     A column with the name of an input belongs to it. The others belong to the other inputs in the order of
-    `bert-tf ask`. `INPUT=COLUMN` for each of them assigns them explicitly.
+    `bert-tf client ask`. `INPUT=COLUMN` for each of them assigns them explicitly.
 
     Args:
         inputs: names of a signature's inputs.

@@ -1,4 +1,4 @@
-"""What create_pretraining_data writes of a corpus: metadata in each record file, and the description next to them."""
+"""What `pretrain data` writes of a corpus: metadata in each record file, and the description next to them."""
 
 import dataclasses
 import hashlib

@@ -92,7 +92,7 @@ class Objective:
                 must, received, remedy = fault
                 raise ValueError(
                     f"Records for `objective={self.name}` must {must}; got records {received}, such as "
-                    f"{records.paths[0]}; create them with create_pretraining_data and {remedy}, or choose another "
+                    f"{records.paths[0]}; create them with `pretrain data` and {remedy}, or choose another "
                     "`objective`."
                 )
 

@@ -111,7 +111,7 @@ class TrainingPlan:
         path = folder / PLAN_FILE
         if not path.exists():
             return None
-        values = read_object(path, "the plan of pretrain_small", "choose a new `output_dir`, or remove this one")
+        values = read_object(path, "the plan of `pretrain quick`", "choose a new `output_dir`, or remove this one")
         try:
             phases = values["phases"]
             rates = [phase["rows_per_second"] for phase in phases]
@@ -121,7 +121,7 @@ class TrainingPlan:
             )
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is not a plan of pretrain_small: it lacks {error}. Choose another `output_dir`."
+                f"{path} is not a plan of `pretrain quick`: it lacks {error}. Choose another `output_dir`."
             ) from error
 
     def times_read(self, phases: Sequence[PlannedPhase], rows: Mapping[int, int]) -> list[float]:

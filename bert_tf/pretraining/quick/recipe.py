@@ -30,8 +30,8 @@ class SizeRecipe:
         phases: phases of the training, in order; their shares add up to 1.
         warmup_steps: steps of learning-rate warmup: with a few dozen, the loss then stagnates for hundreds of steps. In
             short runs, it is at most a fifth of the steps.
-        records: flags of create_pretraining_data, for all row lengths.
-        pretraining: flags of run_pretraining.
+        records: flags of `pretrain data`, for all row lengths.
+        pretraining: flags of `pretrain run`.
         config: fields of `EncoderConfig` except vocab_size. If None, the network consists of the teacher's layers.
         layers: number of these layers, evenly spaced.
     """

@@ -1,6 +1,6 @@
 """Fine-tune a model for text classification or regression.
 
-    bert-tf run_classifier --train_file=train.tsv --eval_file=dev.tsv \\
+    bert-tf train classifier --train_file=train.tsv --eval_file=dev.tsv \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
         --do_train --do_eval
 

@@ -1,6 +1,6 @@
 """Train a sentence embedding model (bi-encoder) on text pairs.
 
-    bert-tf run_embedder --train_file=pairs.tsv --eval_file=held_out.tsv \\
+    bert-tf train embedder --train_file=pairs.tsv --eval_file=held_out.tsv \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
         --do_train --do_eval
 

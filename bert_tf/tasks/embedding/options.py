@@ -22,7 +22,7 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     train_file: str | None = option(
         None,
         f"Training pairs of texts: {TABLE_FILES} Without --text_column, .jsonl and .parquet files can also contain "
-        "query, positives and negatives per row, as for run_reranker.",
+        "query, positives and negatives per row, as for `train reranker`.",
         essential=True, decides_result="train_examples",
     )
     eval_file: str | None = option(
@@ -99,7 +99,7 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own "
         "text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
-        "for run_reranker; auto: spearman or retrieval, whichever fits --loss.",
+        "for `train reranker`; auto: spearman or retrieval, whichever fits --loss.",
         choices=EVALUATIONS, group="Evaluation", decides_result=SCORES,
     )
     layers: str | None = option(

@@ -1,6 +1,6 @@
 """Fine-tune a model for multiple choice (SWAG).
 
-    bert-tf run_multiple_choice --train_file=train.csv --eval_file=val.csv \\
+    bert-tf train choice --train_file=train.csv --eval_file=val.csv \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
         --do_train --do_eval
 

@@ -1,6 +1,6 @@
 """Fine-tune a model for extractive question answering (SQuAD 1.1, 2.0).
 
-    bert-tf run_squad --train_file=train-v1.1.json \\
+    bert-tf train qa --train_file=train-v1.1.json \\
         --predict_file=dev-v1.1.json --output_dir=out \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --do_train --do_predict
 

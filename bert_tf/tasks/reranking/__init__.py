@@ -1,6 +1,6 @@
 """Train a reranker (cross-encoder) that scores documents for a query.
 
-    bert-tf run_reranker --train_file=train.jsonl --eval_file=dev.jsonl \\
+    bert-tf train reranker --train_file=train.jsonl --eval_file=dev.jsonl \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
         --do_train --do_eval
 

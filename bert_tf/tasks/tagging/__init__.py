@@ -1,6 +1,6 @@
 """Fine-tune a model for named entity recognition (token classification).
 
-    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa \\
+    bert-tf train tagger --train_file=eng.train --eval_file=eng.testa \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
         --do_train --do_eval
 

@@ -260,7 +260,7 @@ def test_adapters_beside_another_model_than_theirs_are_refused(kept, tmp_path):
 @pytest.mark.parametrize("read", [bert_tf.load, bert_tf.Predictor, EncoderConfig.load, bert_tf.SentenceEncoder])
 def test_adapters_alone_name_the_remedy(kept, read):
     message = "adapter contains LoRA adapters without the model that they were trained on, 'base'. Merge them into it "
-    with pytest.raises(ValueError, match=f"{message}with bert-tf edit_model: `model=base`, `adapter=.*adapter`"):
+    with pytest.raises(ValueError, match=f"{message}with bert-tf model edit: `model=base`, `adapter=.*adapter`"):
         read(os.fspath(kept[1]))
 
 

@@ -1,4 +1,4 @@
-"""bert-tf edit_model as it is called, and adapters of the scripts: from a training run to a merged model, exported."""
+"""bert-tf model edit as it is called, and adapters of the scripts: from a training run to a merged model, exported."""
 
 import os
 import pathlib

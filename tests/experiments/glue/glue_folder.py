@@ -64,6 +64,6 @@ def five_runs(folder) -> pathlib.Path:
 
 
 def program(*arguments):
-    """Runs run_glue to its end; its runs are processes of their own. Returns what subprocess would say."""
+    """Runs `benchmark glue` to its end; its runs are processes of their own. Returns what subprocess would say."""
     done = run_cases.run_here("run_glue", arguments)
     return subprocess.CompletedProcess(arguments, done["status"], done["log"], done["log"])

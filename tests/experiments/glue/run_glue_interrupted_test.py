@@ -103,7 +103,7 @@ def test_killed_and_started_again_it_comes_to_the_same(material):
 
 @pytest.mark.slow
 def test_asked_to_stop_it_stops_its_run_which_saves(material):
-    """SIGTERM of run_glue alone, as a scheduler sends it; half a minute on two cores."""
+    """SIGTERM of `benchmark glue` alone, as a scheduler sends it; half a minute on two cores."""
     output = material / "stopped"
     flags = [f"--tasks={TASKS[0]}", *_command(material, output), "--keep_checkpoints=2"]
     flags = [flag.replace("num_train_epochs=3", "num_train_epochs=1000") for flag in flags]

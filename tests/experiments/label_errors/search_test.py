@@ -33,7 +33,7 @@ def _start(folder, rows, folds=4, overwrite=False, **identity):
 
 
 def _oracle(answered):
-    """Returns a run that knows good words from bad ones, and writes what run_classifier does."""
+    """Returns a run that knows good words from bad ones, and writes what `train classifier` does."""
 
     def answer(folder):
         held_out = [json.loads(line) for line in (folder / folding.HELD_OUT_FILE).read_text().splitlines()]

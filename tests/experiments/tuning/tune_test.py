@@ -74,7 +74,7 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(logged_runs, "execute_resumable", execute)
     monkeypatch.setattr(tuner, "write_tuning_report", lambda *_: None)
     assert search("--seed=1") == (
-        f"bert-tf run_classifier --output_dir={tmp_path}/trial-2 --do_train --do_eval --learning_rate=1e-3 "
+        f"bert-tf train classifier --output_dir={tmp_path}/trial-2 --do_train --do_eval --learning_rate=1e-3 "
         "--save_checkpoints_steps=200 --keep_checkpoints=1 --seed=1\n"
     )
     others = {"search": "learning_rate=1e-4,1e-2"}, {"trials": 1}, {"stages": 2}
@@ -145,7 +145,7 @@ def test_killed_and_started_again_it_goes_on(tmp_path):
     best = out / "stage-2" / f"trial-{better}"
     assert [path.parent.name for path in out.glob("stage-2/*/eval_results.txt")] == [best.name]
     (line,) = done.stdout.splitlines()
-    assert line.startswith(f"bert-tf run_classifier --output_dir={best} --do_train --do_eval --learning_rate=")
+    assert line.startswith(f"bert-tf train classifier --output_dir={best} --do_train --do_eval --learning_rate=")
     assert json.loads((out / "tune.json").read_text())["program"] == "run_classifier"
     assert {path.parent for path in out.glob("*/*/model.ckpt-*.index")} == {best}
     assert "Stage 2, all of the epochs" in (out / "report.html").read_text()

@@ -67,7 +67,7 @@ def test_each_trial_is_made_once_and_the_best_is_kept(tmp_path, monkeypatch):
     ]  # fmt: skip
     assert tuner.best().trial.number == 2 and not tuner.failed
     assert [path.parent.name for path in out.glob("*/model.ckpt-*")] == ["trial-2"]
-    assert tuner.command(tuner.best()).startswith(f"bert-tf run_classifier --output_dir={out}/trial-2 --do_train")
+    assert tuner.command(tuner.best()).startswith(f"bert-tf train classifier --output_dir={out}/trial-2 --do_train")
     again = _tuner(tmp_path)
     again.run()
     assert len(children.flags) == 4 and again.best() == tuner.best()

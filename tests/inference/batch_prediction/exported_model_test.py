@@ -119,7 +119,7 @@ def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
         assert [row["asked"] for row in rows] == ["q|c"], columns
         assert "Columns: question for the input question, context for the input context." in log
     (home / "pairs.csv").write_text("a,b\nq,c\n")
-    rows, log = predict("pairs.csv", **flags, text_column="a,b")  # as `ask` takes them
+    rows, log = predict("pairs.csv", **flags, text_column="a,b")  # as `client ask` takes them
     assert [row["asked"] for row in rows] == ["q|c"]
     assert "Columns: a for the input question, b for the input context." in log
     flags["signature"] = "claim"
@@ -240,7 +240,7 @@ OTHER = ("left", "right")
     [
         (QUESTION, ["question", "context"], ["question", "context"]),
         (QUESTION, ["context", "question"], ["question", "context"]),
-        (QUESTION, ["q", "passage"], ["q", "passage"]),  # as `ask` takes them
+        (QUESTION, ["q", "passage"], ["q", "passage"]),  # as `client ask` takes them
         (QUESTION, ["passage", "question"], ["question", "passage"]),
         (QUESTION, ["1", "0"], ["1", "0"]),
         (QUESTION, ["context=0", "question=1"], ["1", "0"]),

@@ -1,4 +1,4 @@
-"""run_pretraining with a teacher: what is learned, kept and refused."""
+"""`pretrain run` with a teacher: what is learned, kept and refused."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What create_pretraining_data writes of a corpus, in its record files and next to them."""
+"""What `pretrain data` writes of a corpus, in its record files and next to them."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""`bert-tf pretrain_small` with tiny recipes, and with steps that do not depend on how fast the machine is.
+"""`bert-tf pretrain quick` with tiny recipes, and with steps that do not depend on how fast the machine is.
 
 python -m tests.pretraining.quick.tiny_program --input_file=... --output_dir=... --minutes=60
 """
@@ -27,7 +27,7 @@ class _FixedPlan(TrainingPlan):
 
 
 def shrink(steps: int = STEPS, small: dict = support.SMALL, taught: dict = support.SMALL_TAUGHT):
-    """Has pretrain_small, in this process, train by other recipes and for so many steps."""
+    """Has `pretrain quick`, in this process, train by other recipes and for so many steps."""
     from bert_tf.pretraining.quick import run
 
     pretraining_recipes.SMALL, pretraining_recipes.SMALL_TAUGHT = small, taught

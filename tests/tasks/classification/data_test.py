@@ -12,7 +12,7 @@ from tests.tasks.support import options
 
 
 def _options(**given):
-    """Returns the options of run_classifier with what is given, in files of one's own."""
+    """Returns the options of `train classifier` with what is given, in files of one's own."""
     return options(ClassificationOptions, **{"output_dir": "out", **given})
 
 

@@ -1,4 +1,4 @@
-"""A task with a teacher: its loss by hand, run_classifier with --teacher, on two devices, and killed."""
+"""A task with a teacher: its loss by hand, `train classifier` with --teacher, on two devices, and killed."""
 
 import json
 import os

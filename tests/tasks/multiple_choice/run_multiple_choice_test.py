@@ -1,4 +1,4 @@
-"""bert-tf run_multiple_choice as a user runs it: SWAG's tables and JSON lines in, choices and scores out, served."""
+"""bert-tf train choice as a user runs it: SWAG's tables and JSON lines in, choices and scores out, served."""
 
 import io
 import json

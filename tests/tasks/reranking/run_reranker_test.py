@@ -1,4 +1,4 @@
-"""bert-tf run_reranker as a user runs it: queries with documents in, scores and metrics out, served."""
+"""bert-tf train reranker as a user runs it: queries with documents in, scores and metrics out, served."""
 
 import concurrent.futures
 import json

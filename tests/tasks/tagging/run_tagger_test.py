@@ -1,4 +1,4 @@
-"""bert-tf run_tagger as a user runs it: columns and JSON lines in, tags, entities and scores out, served alike."""
+"""bert-tf train tagger as a user runs it: columns and JSON lines in, tags, entities and scores out, served alike."""
 
 import json
 
