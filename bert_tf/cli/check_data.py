@@ -1,7 +1,7 @@
 """Check training data for mistakes before a model is trained on it.
 
     bert-tf data check --train_file=train.csv --eval_file=dev.csv \\
-        --init_checkpoint=uncased_L-12_H-768_A-12
+        --init_checkpoint=demo/weights/minilm
 
 Finds wrong or missing labels, duplicates, overlap between files and texts that
 will be cut off, with line numbers. --task selects the training command whose

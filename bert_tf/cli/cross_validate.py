@@ -1,7 +1,7 @@
 """Evaluate a classifier by k-fold cross-validation.
 
     bert-tf cross-validate --folds=5 --output_dir=folds -- \\
-        --train_file=reviews.tsv --init_checkpoint=uncased_L-12_H-768_A-12
+        --train_file=reviews.tsv --init_checkpoint=demo/weights/minilm
 
 Trains a classifier for each fold on the rows of the other folds, and evaluates
 it on this fold. Flags after `--` are passed to `train classifier`. Writes the

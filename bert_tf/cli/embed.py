@@ -1,6 +1,6 @@
 """Compute sentence embeddings for a file, or index them for search.
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=texts.txt \\
+    bert-tf embed --model=demo/weights/minilm --input_file=texts.txt \\
         --output_file=vectors.npz
 
 A sentence-transformers directory needs no further flags: its modules, pooling,

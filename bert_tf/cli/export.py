@@ -1,7 +1,7 @@
 """Export a model for TensorFlow Serving, other runtimes or TF Hub.
 
     bert-tf export --model=output --export_dir=models/reviews
-    bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
+    bert-tf export --hub --model=demo/weights/minilm --export_dir=bert_hub
 
 The first command writes models/reviews/1, or the next version, for TensorFlow
 Serving. --model is the --output_dir of a fine-tuning command, a Hugging Face

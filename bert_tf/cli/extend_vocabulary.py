@@ -1,8 +1,8 @@
 """Extend the vocabulary of a trained model with domain words.
 
-    bert-tf vocab extend --model=bert-base --words_file=words.txt \\
+    bert-tf vocab extend --model=demo/weights/minilm --words_file=words.txt \\
         --output_dir=clinical
-    bert-tf vocab extend --model=bert-base --input_file=notes/ \\
+    bert-tf vocab extend --model=demo/weights/minilm --input_file=notes/ \\
         --num_words=500 --output_dir=clinical
 
 The embedding of each new word starts as the mean of the embeddings of its

@@ -1,8 +1,8 @@
 """Extract token, word or text features from an encoder's layers.
 
-    bert-tf inspect features --model=uncased_L-12_H-768_A-12 \\
+    bert-tf inspect features --model=demo/weights/minilm \\
         --input_file=texts.txt --output_file=features.jsonl
-    bert-tf inspect features --model=uncased_L-12_H-768_A-12 \\
+    bert-tf inspect features --model=demo/weights/minilm \\
         --input_file=reviews.csv --output_file=features.npz \\
         --layers=second_to_last --pooling=mean
 

@@ -1,7 +1,7 @@
 """Find training examples that are probably mislabeled, and duplicates.
 
     bert-tf data label-errors --train_file=train.tsv --output_dir=labels \\
-        --init_checkpoint=uncased_L-12_H-768_A-12
+        --init_checkpoint=demo/weights/minilm
 
 Cross-validates: each example is judged by a model that was not trained on it.
 Writes label_errors.tsv (most suspicious first), near_duplicates.tsv and

@@ -1,6 +1,6 @@
 """Mine hard negatives from an index, for training embedders and rerankers.
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=passages.txt \\
+    bert-tf embed --model=demo/weights/minilm --input_file=passages.txt \\
         --index_dir=passages.index
     bert-tf data mine-negatives --index_dir=passages.index \\
         --input_file=pairs.tsv \\

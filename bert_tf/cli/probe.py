@@ -1,10 +1,10 @@
 """Probe the layers of an encoder, or measure its attention heads.
 
-    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=demo/weights/minilm --output_dir=probe \\
         --train_file=eng.train --eval_file=eng.testa --tag_column=1
-    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=demo/weights/minilm --output_dir=probe \\
         --train_file=reviews.tsv --unit=text
-    bert-tf inspect probe --model=uncased_L-12_H-768_A-12 --output_dir=probe \\
+    bert-tf inspect probe --model=demo/weights/minilm --output_dir=probe \\
         --train_file=eng.testa --heads
 
 Trains a linear probe, and a control task with random labels, on each layer.

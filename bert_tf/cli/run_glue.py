@@ -1,7 +1,7 @@
 """Fine-tune and evaluate on GLUE tasks, over seeds and hyperparameters.
 
     bert-tf benchmark glue --glue_dir=glue --tasks=cola,rte,sts-b \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=grid \\
+        --init_checkpoint=demo/weights/minilm --output_dir=grid \\
         --seeds=1,2,3 --grid=paper -- \\
         --precision=mixed_bfloat16 --max_seq_length=128
 

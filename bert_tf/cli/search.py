@@ -1,6 +1,6 @@
 """Search an index of sentence embeddings (semantic search).
 
-    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt \\
+    bert-tf embed --model=demo/weights/minilm --input_file=news.txt \\
         --index_dir=news.index
     bert-tf search --index_dir=news.index "floods in spring" "a new museum"
 

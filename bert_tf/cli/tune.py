@@ -3,7 +3,7 @@
     bert-tf tune train classifier --output_dir=tuned --tuning_metric=eval_f1 \\
         --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' -- \\
         --train_file=train.tsv --eval_file=dev.tsv \\
-        --init_checkpoint=uncased_L-12_H-768_A-12
+        --init_checkpoint=demo/weights/minilm
 
 Flags after `--` are passed to every trial; each trial runs in a separate
 process. Writes trials.tsv and report.html to --output_dir. Run the same command

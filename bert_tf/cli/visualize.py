@@ -1,6 +1,6 @@
 """Visualize attention, neurons, layers and attributions as an HTML page.
 
-    bert-tf visualize --model=uncased_L-12_H-768_A-12 --output=page.html \\
+    bert-tf visualize --model=demo/weights/minilm --output=page.html \\
         "The cat sat on the mat."
     bert-tf visualize --model=reader --output=page.html \\
         "Who sat?" "The cat sat on the mat."

@@ -49,7 +49,7 @@ _WEIGHT, _BIAS, _RESIDUAL = "linear.weight", "linear.bias", "residual.weight"  #
 class SentenceEncoder:
     """Sentence encoder: maps texts to embedding vectors.
 
-        encoder = SentenceEncoder("all-MiniLM-L6-v2")
+        encoder = SentenceEncoder("demo/weights/minilm")
         vectors = encoder.encode(["A warm film.", "It rains."])  # float32 [2, 384]; encoder(texts) is the same
         encoder.similarity(vectors, vectors)                     # cosines, float32 [2, 2]
 

@@ -1,6 +1,6 @@
 """The internals of a model as arrays: attention, queries and keys, hidden states, attributions, head ablation.
 
-    bert = bert_tf.load("uncased_L-12_H-768_A-12")
+    bert = bert_tf.load("demo/weights/minilm")
     [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])
     seen.tokens, seen.weights[11, 3]                # [S] tokens; float32 [S, S]: layer 11, head 3, from to
 

@@ -54,7 +54,7 @@ def finetune(
 ) -> Run:
     """Fine-tunes a model for a task, evaluates it and returns the run: metrics, model, predictions, report.
 
-        run = bert_tf.finetune("classification", train=frame, eval="dev.csv", init_checkpoint="minilm")
+        run = bert_tf.finetune("classification", train=frame, eval="dev.csv", init_checkpoint="demo/weights/minilm")
         run.metrics["eval_accuracy"], run.predict("A warm, funny film.")
 
     The same examples and settings give the same weights as the command, and the same files in `output_dir`, so that one

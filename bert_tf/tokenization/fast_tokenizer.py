@@ -52,7 +52,7 @@ class EncodedTexts(NamedTuple):
 class FastTokenizer:
     """Converts texts to token ids and model inputs, in plain Python.
 
-        tokenizer = load_fast_tokenizer("bert-base-uncased")
+        tokenizer = load_fast_tokenizer("demo/weights/minilm")
         tokenizer.encode([["Is it?", "It is."]], 16)     # input_ids, input_mask, segment_ids: int32 [1, 9]
 
     A text is a str, or bytes in UTF-8, of which invalid ones are dropped. Special tokens written in a text are ordinary

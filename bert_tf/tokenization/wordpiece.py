@@ -21,7 +21,7 @@ _MOST_BYTES = 4  # of a character in UTF-8
 class Tokenizer(WordPieceTables, BaseTokenizer):
     """WordPiece tokenizer: converts text to token ids, in the graph.
 
-        tokenizer = Tokenizer.from_directory("uncased_L-12_H-768_A-12")
+        tokenizer = Tokenizer.from_directory("demo/weights/minilm")
         tokenizer.tokenize(["Unaffable!"])              # [[14477, 20961, 3468, 999]]     un ##aff ##able !
         tokenizer(["Is it?"], ["It is."], 16)           # input_ids, input_mask, segment_ids: int32 [1, 16]
 

@@ -103,7 +103,7 @@ def visualize(
 ) -> Visualization:
     """Visualizes a model on a text or text pair: attention heads, neurons, inputs, layers, attributions.
 
-        bert = bert_tf.load("uncased_L-12_H-768_A-12")
+        bert = bert_tf.load("demo/weights/minilm")
         bert_tf.visualize(bert, "The cat sat on the mat.")  # displayed as the value of a notebook cell
 
     Args:

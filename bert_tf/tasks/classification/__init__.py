@@ -1,7 +1,7 @@
 """Fine-tune a model for text classification or regression.
 
     bert-tf train classifier --train_file=train.tsv --eval_file=dev.tsv \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --init_checkpoint=demo/weights/minilm --output_dir=out \\
         --do_train --do_eval
 
 Classifies single texts or text pairs, with one label, several labels or a

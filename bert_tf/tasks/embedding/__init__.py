@@ -1,7 +1,7 @@
 """Train a sentence embedding model (bi-encoder) on text pairs.
 
     bert-tf train embedder --train_file=pairs.tsv --eval_file=held_out.tsv \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --init_checkpoint=demo/weights/minilm --output_dir=out \\
         --do_train --do_eval
 
 Texts that belong together get similar embeddings; evaluates by rank correlation

@@ -1,7 +1,7 @@
 """Fine-tune a model for multiple choice (SWAG).
 
     bert-tf train choice --train_file=train.csv --eval_file=val.csv \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --init_checkpoint=demo/weights/minilm --output_dir=out \\
         --do_train --do_eval
 
 Picks the best of several continuations for a context. Run the same command

@@ -1,7 +1,7 @@
 """Train a reranker (cross-encoder) that scores documents for a query.
 
     bert-tf train reranker --train_file=train.jsonl --eval_file=dev.jsonl \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --init_checkpoint=demo/weights/minilm --output_dir=out \\
         --do_train --do_eval
 
 Ranks the documents of each query; evaluates by MRR@10, nDCG@10 and MAP. Run the

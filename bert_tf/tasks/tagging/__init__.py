@@ -1,7 +1,7 @@
 """Fine-tune a model for named entity recognition (token classification).
 
     bert-tf train tagger --train_file=eng.train --eval_file=eng.testa \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=out \\
+        --init_checkpoint=demo/weights/minilm --output_dir=out \\
         --do_train --do_eval
 
 Evaluates with entity-level precision, recall and F1, as conlleval computes
