@@ -51,7 +51,7 @@ def main():
     options = parser.parse_args()
     print(f"{'layers':20} {'dev F1':>6} {'minutes':>8} {'paper, base':>12}")
     for layers in LAYERS:
-        frozen = (f"--features={layers}", f"--lstm_units={options.lstm_units}")
+        frozen = (f"--feature_layers={layers}", f"--lstm_units={options.lstm_units}")
         _row(layers, *score(options, layers, f"--learning_rate={options.learning_rate}", *frozen), PAPER[layers])
     fine_tuned = score(options, "fine_tuning", f"--learning_rate={options.fine_tuning_rate}")
     _row("fine-tuning", *fine_tuned, FINE_TUNED)

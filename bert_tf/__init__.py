@@ -1,6 +1,6 @@
 """Fine-tune, evaluate and serve BERT-family models on Keras 3 and TensorFlow.
 
-    run = bert_tf.finetune("classification", train=frame, init_checkpoint="demo/weights/minilm")  # a model for your task
+    run = bert_tf.finetune("classification", train=frame, init_checkpoint="demo/weights/minilm")  # your task
     label = bert_tf.Predictor("models/reviews")("A warm, funny film.")["label"]  # a trained or an exported model
     bert = bert_tf.load("demo/weights/minilm")  # a directory: configuration, tokenizer, Keras encoder, head
     vectors = bert_tf.SentenceEncoder("demo/weights/minilm")(["A warm film.", "It rains."])  # float32 [2, 384]

@@ -1,4 +1,6 @@
-"""Prints our own frames from `train classifier` to the gradient, and from a request to the graph: `python -m tools.frames`.
+"""Prints our own frames from `train classifier` to the gradient and from a request to the graph.
+
+    python -m tools.frames
 
 A small model is trained, exported and served in this process; frames of other packages are not counted. A request of
 the batched server passes from thread to thread: the frames of each are those in which it hands the request on.

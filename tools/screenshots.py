@@ -47,7 +47,7 @@ def main():
     run, exports, page = work / "reviews", work / "models" / "reviews", work / "see.html"
     work.mkdir(parents=True, exist_ok=True)
     train(run, exports, arguments)
-    call("visualize", f"--model={run}", f"--output={page}", SEEN)
+    call("visualize", f"--model={run}", f"--output_file={page}", SEEN)
     IMAGES.mkdir(parents=True, exist_ok=True)
     asyncio.run(photograph((run / "report.html").as_uri(), "report"))
     asyncio.run(photograph(f"{page.as_uri()}#heads", "see", prepare_heads))

@@ -39,18 +39,22 @@ class BatchPredictionSettings(Dialect, BeamSettings):
         "Number of output files to write instead of one: NAME-00000-of-00008.npz and so on.",
         low=1, essential=True,
     )
-    rows_per_part: int = option(
+    rows_per_chunk: int = option(
         2048,
         "Number of rows per chunk. Each chunk is predicted and written as a whole; an interrupted run resumes after "
         "the last one written. Smaller chunks use less memory.",
-        low=1, group="Parallel processing",
+        low=1, group="Parallel processing", aliases=("rows_per_part",),
     )
     num_workers: int = option(
         1,
         "Number of processes, which does not change the predictions. A single process uses all cores.",
         low=1, group="Parallel processing", essential=True,
     )
-    overwrite: bool = option(False, "Discard what an unfinished run of another command left next to --output_file.")
+    restart: bool = option(
+        False,
+        "Start over: discard what an unfinished run, of this or another command, left next to --output_file.",
+        aliases=("overwrite",),
+    )
     quote_formulas: bool = option(
         True,
         "In .csv output, put an apostrophe before a text that a spreadsheet would take for a formula: it begins with "
@@ -76,7 +80,7 @@ def run_batch_prediction(settings: BatchPredictionSettings, maker, **more):
     from bert_tf.data.table_reader import is_table
     from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 
-    names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
+    names = ("input_file", "output_file", "header", "num_shards", "rows_per_chunk", "num_workers", "restart",
              "quote_formulas")  # fmt: skip
     values = {name: getattr(settings, name) for name in names} | {"text_columns": settings.text_column} | more
     values["dialect"] = Dialect(settings.separator, settings.encoding)

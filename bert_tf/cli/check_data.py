@@ -27,7 +27,7 @@ _FILES = ("train_file", "eval_file", "test_file", "predict_file")
 # Flags of all tasks that determine how lengths are counted, and flags outside the group "Data" that determine what an
 # example of some tasks is.
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length")
-_ALSO_TAKEN = ("loss", "eval_by")
+_ALSO_TAKEN = ("loss", "eval_metric")
 
 
 def _says_how_to_read(flag):

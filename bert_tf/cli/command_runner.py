@@ -24,6 +24,7 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.closed_output import is_output_closed
+from bert_tf.cli.commands import shown_name
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
@@ -100,6 +101,8 @@ class _Parser(flags.ArgumentParser):
             value = self._parser.parse(argument)
         except (TypeError, ValueError) as error:
             raise _Refused(flag, argument) from error
+        if flag.kind == "string":
+            value = dict(flag.renamed_choices).get(value, value)
         for each in (value if flag.kind == "list" else [value]) if flag.choices else ():
             if each not in flag.choices:
                 raise _Refused(flag, each)
@@ -169,7 +172,7 @@ def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Se
     """Parses a command line of another program.
 
     Args:
-        program: its name, for the message.
+        program: one of `commands.PROGRAMS`, for the message.
         table: its flags.
         words: words of the command line, all of them flags.
 
@@ -181,7 +184,8 @@ def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Se
     try:
         parse(values, table, list(words))
     except ValueError as error:
-        raise ValueError(f"Flags of {program}: {error} See `bert-tf {program} --help=all`.") from error
+        shown = shown_name(program)
+        raise ValueError(f"Flags of `{shown}`: {error} See `bert-tf {shown} --help=all`.") from error
     return read_settings(values, [flag.name for flag in table])
 
 
@@ -261,7 +265,7 @@ def _continuation(settings):
         return "start over, or without --overwrite_output_dir to resume from the last checkpoint, if this run wrote one"
     if settings.get("do_train") or "folds" in settings:
         return "resume from the last checkpoint, if one was written"
-    if "rows_per_part" in settings:
+    if "rows_per_chunk" in settings:
         return "resume after the rows that were written"
     if "dupe_factor" in settings and not settings.runner:
         return "resume after the finished work"

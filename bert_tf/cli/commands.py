@@ -13,10 +13,10 @@ class CliCommand(NamedTuple):
     """One command.
 
     Attributes:
-        name: name of its module in this package, or of a task's command; always accepted.
-        alias: the same in the words of `GROUPS`, such as "train classifier"; without one, the name with hyphens.
+        name: name of its module in this package, or of a task's command; accepted, but shown only as an old name.
+        alias: the name that help, messages and documentation use, such as "train classifier".
         guide: the page of docs/ that shows how to use it, without ".md".
-        others: further accepted names, which are not shown.
+        others: further accepted names, shown only as old names.
     """
 
     name: str
@@ -82,7 +82,7 @@ PROGRAMS = tuple(COMMANDS)
 _TASKS = {task.command: task for task in BUILT_IN_TASKS}
 _CUSTOM_GUIDE = "guides/custom_tasks"
 # What people type for a command, under the names of other tools -> what is suggested.
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "evaluate": ("train classifier --do_eval", "compare"), "eval": ("train classifier --do_eval", "compare"),
     "ner": ("train tagger",), "classify": ("predict", "train classifier"), "finetune": ("train",),
     "fine-tune": ("train",), "quantize": ("export --export_dtype=int8",), "infer": ("predict",),
@@ -126,6 +126,11 @@ def load_command(name: str) -> Any:
 
         return FineTuningCommand(_TASKS[name])
     return importlib.import_module(f"bert_tf.cli.{name}")
+
+
+def shown_name(name: str) -> str:
+    """Returns the name that messages use for one of `PROGRAMS`, or for a custom task's "train NAME"."""
+    return COMMANDS[name].alias if name in COMMANDS else name
 
 
 def help_source(name: str) -> pathlib.Path:
@@ -187,7 +192,7 @@ def short_list() -> str:
 
 
 def full_list() -> str:
-    """Returns what `bert-tf --all` prints: every command by group, under both names, with its summary."""
+    """Returns what `bert-tf --all` prints: every command by group, with its summary."""
     lines = ["Usage: bert-tf COMMAND [--flags]   (or: python -m bert_tf COMMAND [--flags])"]
     for title, group in GROUPS.items():
         lines += ["", title, *described(group)]
@@ -195,12 +200,8 @@ def full_list() -> str:
 
 
 def described(several: Sequence[CliCommand]) -> list[str]:
-    """Returns two lines for each command: its names, and its summary below them."""
-    lines = []
-    for each in several:
-        also = "" if _plain(each.alias) == each.name else f"  (or: {each.name})"
-        lines += [f"  {each.alias}{also}", f"      {summary(each.name)}"]
-    return lines
+    """Returns two lines for each command: its name, and its summary below it."""
+    return [line for each in several for line in (f"  {each.alias}", f"      {summary(each.name)}")]
 
 
 def summary(name: str) -> str:
@@ -225,8 +226,8 @@ def unknown(words: Sequence[str]) -> str:
         head = f"Error: Unknown command {' '.join(typed)!r}. {asks}The commands of {words[0]!r}:"
         return "\n".join([head, "", *described(group)])
     known = {_plain(text): (each.name, shown) for each in COMMANDS.values() for text, shown in _spellings(each)}
-    if words[0] in _OTHER_NAMES:
-        asks = _did_you_mean(_OTHER_NAMES[words[0]])
+    if words[0] in OTHER_NAMES:
+        asks = _did_you_mean(OTHER_NAMES[words[0]])
         return f"Error: Unknown command {words[0]!r}. {asks}`bert-tf` lists the commands."
     both = get_close_matches(_plain(" ".join(typed)), known, 9, 0.8) if typed[1:] else []
     known |= {first: (first, first) for each in COMMANDS.values() for first in each.alias.split()[:-1]}
@@ -247,4 +248,4 @@ def _spellings(command):
     """Yields what people may type for a command, and the name that is suggested then."""
     yield command.alias.split()[-1], command.alias
     yield command.alias, command.alias
-    yield command.name, command.name
+    yield command.name, command.alias

@@ -51,7 +51,7 @@ class CrossValidateSettings(UserSettings):
 
 SETTINGS = CrossValidateSettings
 FLAGS = flags_of(SETTINGS)
-TAKES_TEXTS = True  # the flags of run_classifier, after `--`
+TAKES_TEXTS = True  # the flags of `train classifier`, after `--`
 WHERE_OTHER_FLAGS_GO = "Flags of `train classifier` go after `--`. "
 
 _FITS = ("metric_for_best_model", "early_stopping", "fit_temperature", "fit_thresholds", "fit_abstention")
@@ -65,7 +65,7 @@ def main(settings: CrossValidateSettings, words):
     from bert_tf.evaluation.results import RESULTS_FILE
     from bert_tf.experiments import cross_validation
 
-    check_passed_flags(words, cross_validation.OURS, "cross_validate")
+    check_passed_flags(words, cross_validation.OURS, "cross-validate")
     asked = parse_flags("run_classifier", load_command("run_classifier").FLAGS, ["--output_dir=.", *words])
     if fits := sorted(asked.given & set(_FITS)):
         raise ValueError(f"--{fits[0]} would fit the models to the folds that they are evaluated on. Remove it.")

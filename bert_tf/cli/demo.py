@@ -96,7 +96,7 @@ eval_results.txt), {run.models.relative_to(run.folder)} (the model exported for 
 
 Try next
   Other sentences:     {program} demo "One of your own." "And another."
-  Your own data:       {program} run_classifier --help
+  Your own data:       {program} train classifier --help
   Serve the model:     {program} serve --model_base_path={run.models} --model_name=reviews
   Plot the loss:       {tensorboard} --logdir={run.output}
 """)

@@ -2,10 +2,13 @@
 
     bert-tf model edit --model=demo/weights/minilm --output_dir=long \\
         --max_position_embeddings=1024
-    bert-tf model edit --model=demo/weights/minilm --output_dir=small --layers=0,4,8
-    bert-tf model edit --model=demo/weights/minilm --output_dir=lean --prune_heads="0:1"
+    bert-tf model edit --model=demo/weights/minilm --output_dir=small \\
+        --layers=0,2,4
+    bert-tf model edit --model=demo/weights/minilm --output_dir=lean \\
+        --prune_heads="0:1"
     bert-tf model edit --model=run1 --average=run2,run3 --output_dir=mean
-    bert-tf model edit --model=demo/weights/minilm --adapter=adapter --output_dir=merged
+    bert-tf model edit --model=demo/weights/minilm --adapter=adapter \\
+        --output_dir=merged
 
 Nothing is trained. Several edits in one command are applied in this order:
 --average, --adapter, --prune_heads, --layers, --max_position_embeddings.

@@ -63,7 +63,7 @@ class ExtractFeaturesSettings(BatchPredictionSettings, UserSettings):
     use_tpu: bool = option(False, f"{NO_EFFECT}.", group="Devices")
     master: str | None = option(None, f"{NO_EFFECT}.", group="Devices")
     num_tpu_cores: int = option(8, f"{NO_EFFECT}.", group="")
-    rows_per_part: int = 256  # features of every token are many numbers
+    rows_per_chunk: int = 256  # features of every token are many numbers
 
 
 SETTINGS = ExtractFeaturesSettings

@@ -20,7 +20,7 @@ from bert_tf.utils import logged_runs, subprocesses
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Settings, command_line, flags_of, option, options_of, with_attributes
 
-# Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
+# Of `train classifier`: which examples, and where everything goes; and how a model of a fold is made.
 _ABOUT_FILE = (
     "train_file", "header", "separator", "encoding", "drop_empty", "text_column", "label_column", "task_name",
     "data_dir", "xnli_language", "output_dir",
@@ -51,10 +51,11 @@ class FindLabelErrorsSettings:
         "Number of folds of the file; each is predicted by a model that was trained on the others.",
         low=2, essential=True,
     )
-    features: str = option(
+    feature_layers: str = option(
         "last",
         "Encoder layers used as features, along with word counts, while the encoder is frozen.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, excludes=("fine_tune",),
+        aliases=("features",),
     )
     fine_tune: bool = option(
         False,
@@ -120,7 +121,7 @@ def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
     from bert_tf.inference.sentence_encoder import hash_model
 
-    names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *_ABOUT_RUNS)
+    names = ("init_checkpoint", "max_seq_length", "precision", "feature_layers", "fine_tune", *_ABOUT_RUNS)
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     return {name: settings.get(name) for name in names} | hash_model(settings.init_checkpoint, *files)
 

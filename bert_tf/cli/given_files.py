@@ -44,7 +44,7 @@ def check_files(settings: Settings):
 
 
 # Flags of outputs. The index of `index_dir` is only read by most commands; one that can update it also makes it.
-_WRITTEN_FILES = ("output_file", "export_file", "output")
+_WRITTEN_FILES = ("output_file", "export_file")
 _WRITTEN_FOLDERS = ("output_dir", "export_dir", "to", "demo_dir", "work_dir")
 
 

@@ -1,7 +1,7 @@
 """Load-test a model server: throughput and latency percentiles.
 
     bert-tf client load-test --model_name=films --input_file=texts.txt \\
-        --callers=64
+        --concurrency=64
     bert-tf client load-test --model_name=films --input_file=texts.txt \\
         --rate=50,100,200 --seconds=30 --output_dir=load
 
@@ -45,10 +45,10 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
         "Send requests over REST; --server is then the REST host and port.",
         excludes=tuple(flag.name for flag in flags_of(TlsSettings)),
     )
-    callers: int | None = option(
+    concurrency: int | None = option(
         None,
         "Number of concurrent clients, each of which sends its next request when it receives a response. Default: 8.",
-        low=1, excludes=("rate",),
+        low=1, excludes=("rate",), aliases=("callers",),
     )
     rate: Sequence[str] = option(
         [],
@@ -56,7 +56,9 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
         "tested in turn.",
     )
     seconds: float = option(10.0, "Seconds that each measurement lasts.", low=0.1)
-    warm_up_seconds: float = option(2.0, "Seconds of requests before anything is measured.", low=0)
+    warmup_seconds: float = option(
+        2.0, "Seconds of requests before anything is measured.", low=0, aliases=("warm_up_seconds",)
+    )
     batch_size: int = option(1, "Number of examples per request.", low=1)
     seed: int = option(0, "Random seed for the order of the examples and for the times of --rate.", low=0)
     output_dir: str | None = option(
@@ -68,7 +70,7 @@ class LoadTestSettings(ConnectionSettings, UserSettings):
 
 SETTINGS = LoadTestSettings
 FLAGS = flags_of(SETTINGS)
-_CALLERS = 8
+_CONCURRENCY = 8
 
 
 def main(settings: LoadTestSettings):
@@ -99,15 +101,15 @@ async def _ask(settings, rates, batches):
     else:
         connect = functools.partial(load_calls.over_grpc, tls=tls_of(settings))
         bodies = load_calls.grpc_bodies(target, batches, settings.signature)
-    callers, runs = settings.callers or _CALLERS, {}
+    clients, runs = settings.concurrency or _CONCURRENCY, {}
     async with connect(settings.server, target, bodies, settings.timeout) as send:
-        await load_generation.ask_by_callers(send, callers, settings.warm_up_seconds)
+        await load_generation.ask_by_callers(send, clients, settings.warmup_seconds)
         for rate in rates:
             samples = await load_generation.ask_at_rate(send, rate, settings.seconds, settings.seed)
             runs[f"{rate:g} requests a second"] = samples
         if not rates:
-            plural = "s" if callers > 1 else ""
-            runs[f"{callers} caller{plural}"] = await load_generation.ask_by_callers(send, callers, settings.seconds)
+            plural = "s" if clients > 1 else ""
+            runs[f"{clients} client{plural}"] = await load_generation.ask_by_callers(send, clients, settings.seconds)
     answered = {name: samples for name, samples in runs.items() if samples}
     if not answered:
         raise ValueError(f"No request was answered within `seconds={settings.seconds:g}`. Increase it.")

@@ -70,7 +70,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
     Args:
         name: one of `PROGRAMS`, or "train NAME" of a custom task.
         words: its flags and arguments; if None, those of this process, a script that stands for the program.
-        typed: the words that named it, if they were others.
+        typed: the words that named it; if None, the name that messages use.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
     escape_unencodable_output()
@@ -84,7 +84,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
             return
 
         if words is not None:
-            sys.argv = [f"bert-tf {typed or name}", *words]
+            sys.argv = [f"bert-tf {typed or commands.shown_name(name)}", *words]
         module = commands.load_command(name) if name in PROGRAMS else _custom_task(name)
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))

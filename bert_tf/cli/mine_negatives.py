@@ -3,8 +3,7 @@
     bert-tf embed --model=demo/weights/minilm --input_file=passages.txt \\
         --index_dir=passages.index
     bert-tf data mine-negatives --index_dir=passages.index \\
-        --input_file=pairs.tsv \\
-        --output_file=train.jsonl
+        --input_file=pairs.tsv --output_file=train.jsonl
 
 Writes each query with its positives and its hard negatives: the non-matching
 texts that the index ranks highest. `train embedder` and `train reranker` can

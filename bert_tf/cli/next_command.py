@@ -36,7 +36,7 @@ def log_end(folder: str, step: int, words: str, program: str, **flags):
         folder: `output_dir` of the run.
         step: training step of its result.
         words: a description of the next step, such as "To serve the model".
-        program: which program comes next.
+        program: which command comes next, such as "train classifier".
         flags: of it.
     """
     if is_child():
@@ -47,7 +47,7 @@ def log_end(folder: str, step: int, words: str, program: str, **flags):
 
 
 def _log_command(words, program, flags):
-    logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
+    logging.info("%s: %s", words, shlex.join([*_bert_tf(), *program.split(), *command_line(flags)]))
 
 
 def log_after_fine_tuning(settings: FineTuningSettings, step: int):
@@ -80,7 +80,7 @@ def log_after_pretraining(output_dir: str, step: int):
     """Does so for a pretrained model: it is fine-tuned next."""
     flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": output_dir}
     flags |= {"output_dir": f"{output_dir.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
-    log_end(output_dir, step, "To fine-tune the model on your own data", "run_classifier", **flags)
+    log_end(output_dir, step, "To fine-tune the model on your own data", "train classifier", **flags)
 
 
 def _bert_tf():

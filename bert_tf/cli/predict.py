@@ -66,8 +66,8 @@ class PredictSettings(BatchPredictionSettings, UserSettings):
     text_column: Sequence[str] | None = option_as(
         BatchPredictionSettings, "text_column", None,
         help="Columns of a table, by name or by number from 0. A column with an input's name feeds that input, and the "
-        "others feed the other inputs in the order in which `client ask` takes them; or map each explicitly: INPUT=COLUMN. "
-        "Default: the columns with the inputs' names.",
+        "others feed the other inputs in the order in which `client ask` takes them; or map each explicitly: "
+        "INPUT=COLUMN. Default: the columns with the inputs' names.",
     )
 
 

@@ -23,7 +23,7 @@ from bert_tf.data.dialect import Dialect
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import UserSettings, flags_of, option
 
-_FILE = "tagged words, as `train tagger` reads them, or with --unit=text labeled texts, as `train classifier` reads them"
+_FILE = "tagged words, as for `train tagger`, or with --unit=text labeled texts, as for `train classifier`"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,9 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings
         "prefix of a TF1 checkpoint.",
         required=True, essential=True, reads_model=True,
     )
-    pieces: bool = option(False, "Also report the log-probability of each token.", group="Prediction")
+    tokens: bool = option(
+        False, "Also report the log-probability of each token.", group="Prediction", aliases=("pieces",)
+    )
     json: bool = option(
         False,
         "Print JSON for texts that are arguments, one object per line.",
@@ -41,7 +43,7 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings
     )
     input_file: str | None = option_as(BatchPredictionSettings, "input_file", required=False)
     output_file: str | None = option_as(BatchPredictionSettings, "output_file", required=False)
-    rows_per_part: int = 256  # a text of 20 tokens is read 20 times
+    rows_per_chunk: int = 256  # a text of 20 tokens is read 20 times
 
 
 SETTINGS = ScoreTextSettings
@@ -76,7 +78,7 @@ def _print_scores(settings, texts):
 
     scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)
     scores = scorer(texts)
-    table = score_columns(range(len(texts)), texts, scores, scorer.measure, settings.pieces)
+    table = score_columns(range(len(texts)), texts, scores, scorer.measure, settings.tokens)
     lists = {name: to_json_values(values) for name, values in table.items()}
     for row in zip(*lists.values(), strict=True):
         answer = dict(zip(lists, row, strict=True))
@@ -97,7 +99,7 @@ def _write_scores(settings):
         received = ",".join(settings.text_column)
         raise ValueError(f"`text_column` must name a single column; got {received}. Score one column at a time.")
     maker = ScoreMaker(
-        settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
+        settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.tokens
     )
     measure = maker.measure
     form, written = format_of(settings.output_file), run_batch_prediction(settings, maker)

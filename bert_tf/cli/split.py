@@ -3,8 +3,7 @@
     bert-tf data split --input_file=reviews.csv --output_dir=parts \\
         --eval_share=0.1
     bert-tf data split --input_file=reviews.csv --output_dir=parts \\
-        --eval_share=0.1 \\
-        --test_share=0.1 --group_column=user
+        --eval_share=0.1 --test_share=0.1 --group_column=user
 
 Identical texts never end up in different files, and each file has about the
 same label distribution.

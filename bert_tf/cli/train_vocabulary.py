@@ -29,10 +29,10 @@ class TrainVocabularySettings(CorpusSettings, UserSettings):
     )
     vocab_size: int = option(30522, "Number of tokens, including special tokens.", low=1)
     do_lower_case: bool = option(True, "Lowercase the text and strip accents.", group="Model")
-    unused_pieces: int = option(
+    unused_tokens: int = option(
         0,
         "Number of entries to reserve, [unused0] and so on; Google's vocabularies have 99 to 994.",
-        low=0,
+        low=0, aliases=("unused_pieces",),
     )
     min_count: int = option(2, "Minimum number of times that a token must occur.", low=1)
     max_words: int = option(
@@ -69,7 +69,7 @@ def main(settings: TrainVocabularySettings):
     tokens = learning.learn_vocabulary(
         counts,
         vocab_size=settings.vocab_size,
-        unused_pieces=settings.unused_pieces,
+        unused_tokens=settings.unused_tokens,
         min_count=settings.min_count,
         max_words=settings.max_words,
         max_characters=settings.max_characters,

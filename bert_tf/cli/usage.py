@@ -112,16 +112,15 @@ def help_page(module, name: str, typed: str, with_all: bool) -> str:
         lines += ["", title, *(line for flag in flags for line in _described(flag, names))]
     lines.append("")
     if command := COMMANDS.get(name):
-        lines += [f"Guide: docs/{command.guide}.md", *_other_names(command, typed)]
+        lines += [f"Guide: docs/{command.guide}.md", *_shown_name(command, typed)]
     if sum(map(len, groups.values())) < len(table):
         lines.append(f"`{typed} --help=all` lists all {len(table)} flags.")
     return "\n".join(lines)
 
 
-def _other_names(command, typed):
-    names = dict.fromkeys([f"bert-tf {command.alias}", f"bert-tf {command.name}"])
-    others = [each for each in names if each.replace("-", "_") != typed.replace("-", "_")]
-    return [f"Other name of this command: {others[0]}"] if others else []
+def _shown_name(command, typed):
+    shown = f"bert-tf {command.alias}"
+    return [] if typed.replace("_", "-") == shown else [f"Name of this command: {shown}"]
 
 
 def _described(flag, names):

@@ -1,8 +1,8 @@
 """Visualize attention, neurons, layers and attributions as an HTML page.
 
-    bert-tf visualize --model=demo/weights/minilm --output=page.html \\
+    bert-tf visualize --model=demo/weights/minilm --output_file=page.html \\
         "The cat sat on the mat."
-    bert-tf visualize --model=reader --output=page.html \\
+    bert-tf visualize --model=reader --output_file=page.html \\
         "Who sat?" "The cat sat on the mat."
 
 Takes one text, or a text pair. The page is a single file that opens offline in
@@ -30,7 +30,9 @@ class VisualizeSettings(UserSettings):
         "checkpoint.",
         required=True, group="Model", essential=True, reads_model=True,
     )
-    output: str | None = option(None, "Output file of the HTML page.", required=True, group="Output")
+    output_file: str | None = option(
+        None, "Output file of the HTML page.", required=True, group="Output", aliases=("output",)
+    )
     views: Sequence[str] = option(
         [],
         "Views of the page. Default: all that the model supports.",
@@ -66,8 +68,8 @@ def main(settings: VisualizeSettings, texts):
         load(settings.model), *map(decode_argument, texts), views=settings.views or None, layers=layers,
         target=settings.target, top_k=settings.top_k,
     )  # fmt: skip
-    write_text(settings.output, seen.page)
-    logging.info("Wrote %s (%.1f MB). Open it in a browser.", settings.output, len(seen.page) / 1e6)
+    write_text(settings.output_file, seen.page)
+    logging.info("Wrote %s (%.1f MB). Open it in a browser.", settings.output_file, len(seen.page) / 1e6)
 
 
 def _layers(words):

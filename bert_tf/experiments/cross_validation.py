@@ -1,4 +1,4 @@
-"""k-fold cross-validation of `train classifier`: metrics with their spread over the folds, and out-of-fold predictions."""
+"""k-fold cross-validation of `train classifier`: metrics with their spread over the folds, out-of-fold predictions."""
 
 import pathlib
 import statistics

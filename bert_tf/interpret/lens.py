@@ -77,7 +77,7 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     if model.config.enhanced_mask_decoder:
         raise ValueError(
             "`model` must have a masked-LM head that reads the output of a layer; that of "
-            f"{name_of_model(model)} has a decoder (enhanced_mask_decoder in its configuration). Use `fill_mask`."
+            f"{name_of_model(model)} has a decoder (enhanced_mask_decoder in its configuration). Use `fill-mask`."
         )
     return build_head(MaskedLMHead.of(model.config, dtype=model.encoder.dtype_policy), model)
 

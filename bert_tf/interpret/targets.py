@@ -20,7 +20,7 @@ from bert_tf.tasks.registry import read_task
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")
 _OF_PIECES = "ForTokenClassification"  # how the names of Transformers' classes end
-_LONGEST = 30  # longest answer in tokens, run_squad's `max_answer_length`
+_LONGEST = 30  # longest answer in tokens, `max_answer_length` of `train qa`
 _SPAN, _SPAN_AND_TAG = r"(\d{1,9}):(\d{1,9})", r"(\d{1,9}):(\d{1,9})(?::(.+))?"
 _OUTSIDE = "O"
 

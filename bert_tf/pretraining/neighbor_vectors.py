@@ -14,7 +14,7 @@ _SMOOTHING = 0.75  # exponent of neighbor frequencies, without which the rarest 
 _OVERSAMPLING, _ROUNDS = 16, 4  # of the randomized factorization (Halko et al. 2011, algorithm 4.4)
 
 
-class Neighbours:
+class Neighbors:
     """Counts co-occurrences of tokens; a pair at distance d counts 1 / d.
 
     Memory use is 4 bytes for each token of the vocabulary and each of 4,096 neighbors, and temporarily the same again

@@ -113,7 +113,7 @@ def _check_sentences(known, can_learn):
 
 
 def _check_same(known, name, option):
-    """Raises ValueError if files were created with different values of create_pretraining_data's `option`."""
+    """Raises ValueError if files were created with different values of `option` of `pretrain data`."""
     first = next(iter(known), None)
     for path, metadata in known.items():
         here, there = getattr(metadata, name), getattr(known[first], name)

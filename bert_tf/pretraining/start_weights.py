@@ -10,7 +10,7 @@ from bert_tf.checkpoints.loading import ModelDescription
 from bert_tf.checkpoints.names.rows import WORDS
 from bert_tf.models.config import EncoderConfig
 from bert_tf.pretraining.batches import Records
-from bert_tf.pretraining.neighbor_vectors import Neighbours, find_frequent
+from bert_tf.pretraining.neighbor_vectors import Neighbors, find_frequent
 
 _MOST = 20_000_000  # maximum positions to read: about 80 MB of ids, a minute of one core
 _ROWS = 8  # sequences at a time; the remainder is ignored
@@ -64,10 +64,10 @@ def _word_weights(records, model, seed):
     ids = np.concatenate(_read_ids(records))
     counts = np.bincount(ids.reshape(-1), minlength=config.vocab_size)
     counts[special] = 0
-    neighbours = Neighbours(config.vocab_size, find_frequent(counts, special))
+    neighbors = Neighbors(config.vocab_size, find_frequent(counts, special))
     for part in np.array_split(ids, max(1, ids.size // 1_000_000)):
-        neighbours.add(part)
-    found = neighbours.vectors(config.embedding_width, seed)
+        neighbors.add(part)
+    found = neighbors.vectors(config.embedding_width, seed)
     known = (np.abs(found).sum(1) > 0) & (np.bincount(special, minlength=config.vocab_size) == 0)
     logging.info("%d of %d word embeddings are initialized from their neighbors in %d positions of the records.",
                  known.sum(), config.vocab_size, ids.size)  # fmt: skip
@@ -83,7 +83,7 @@ def _read_ids(records):
     ids = [batch["input_ids"].numpy() for batch in itertools.islice(records.in_order(_ROWS), most)]
     if not ids:
         raise ValueError(
-            f"`start_embeddings=neighbours` requires at least {_ROWS} sequences, but there are fewer in "
+            f"`start_embeddings=neighbors` requires at least {_ROWS} sequences, but there are fewer in "
             f"{', '.join(records.paths[:3])}. Use more text."
         )
     return ids

@@ -210,7 +210,7 @@ class FineTuningKeywords(TypedDict, total=False):
     """Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and
     document, for all others; or one text for all. If empty, nothing is prepended. Default: as `init_checkpoint`
     says."""
-    eval_by: str
+    eval_metric: str
     """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own
     text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval` as for run_reranker;
     auto: spearman or retrieval, whichever fits `loss`."""

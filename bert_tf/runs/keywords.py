@@ -1,6 +1,8 @@
 """Keyword arguments as settings: names, types and ranges are checked as on the command line."""
 
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -42,7 +44,17 @@ def _without_aliases(function, flags, given):
     for alias, name in names.items():
         if alias in given and name in given:
             raise TypeError(f"{function}() received `{name}` twice: `{alias}` is an alias of it. Remove one.")
+        if alias in given:
+            _warn_of_old_name(f"`{alias}` is now `{name}`.")
     return {names.get(name, name): value for name, value in given.items()}
+
+
+def _warn_of_old_name(text):
+    """Issues a DeprecationWarning for the line that called into this package: Python shows it to the line's author."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "bert_tf":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def _describe_unknown(function, name, known):
@@ -62,6 +74,9 @@ def _read(flag, value):
     if flag.kind == "string":
         value = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if new := next((new for old, new in flag.renamed_choices if value == old), None):
+            _warn_of_old_name(f"`{flag.name}={value}` is now `{flag.name}={new}`.")
+            value = new
     kinds: dict[str, type[Any]] = {"string": str, "bool": bool, "integer": Integral, "float": Real}
     if not isinstance(value, kinds[flag.kind]) or isinstance(value, bool) != (flag.kind == "bool"):
         raise TypeError(f"`{flag.name}` must be {allowed_values(flag, in_python=True)}; got {value!r:.80}.")

@@ -75,7 +75,7 @@ SMALL = {
         "schedule": "trapezoid",
         "dropout_prob": 0.0,
         "masked_lm_prob": 0.3,
-        "start_embeddings": "neighbours",
+        "start_embeddings": "neighbors",
         "start_positions": "sinusoidal",
         "embedding_lr_factor": 0.0,
         "average_weights": 0.1,

@@ -138,7 +138,7 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     output_dir: str | None = option_as(RunOptions, "output_dir", required=True)
     init_checkpoint: str | None = option_as(
         RunOptions, "init_checkpoint",
-        excludes=("start_embeddings=neighbours", "start_positions=sinusoidal"),  # its embeddings are trained already
+        excludes=("start_embeddings=neighbors", "start_positions=sinusoidal"),  # its embeddings are trained already
     )
     do_train: bool = option_as(RunOptions, "do_train")
     do_eval: bool = option_as(RunOptions, "do_eval")
@@ -216,9 +216,9 @@ class PretrainingSettings(ModelSettings, TrainingSettings, MaskingSettings, User
     )
     start_embeddings: str = option(
         "random",
-        "Initial word embeddings of a new model. random; neighbours: computed from the co-occurrence of tokens in "
+        "Initial word embeddings of a new model. random; neighbors: computed from the co-occurrence of tokens in "
         "the records.",
-        choices=names.START_EMBEDDINGS, decides_result=True,
+        choices=names.START_EMBEDDINGS, renamed_choices=(("neighbours", "neighbors"),), decides_result=True,
     )
     start_positions: str = option(
         "random",

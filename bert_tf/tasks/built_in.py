@@ -14,8 +14,8 @@ class BuiltInTask(NamedTuple):
         name: its name in task.json, and of its folder in `tasks`.
         task_class: its class in task.py.
         options_class: the class of its options in options.py.
-        command: the command that trains it; always accepted.
-        alias: the user-facing form of the command: "train NOUN".
+        command: the command that trains it, as programs name it; accepted, but not shown.
+        alias: the command as help, messages and documentation name it: "train NOUN".
         guide: the page of docs/ that shows how to use it, without ".md".
     """
 

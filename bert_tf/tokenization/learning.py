@@ -24,13 +24,13 @@ _SECONDS_A_WORD = 8e-5  # of a try
 _PREFIX = "##"
 
 
-def list_special_tokens(unused_pieces: int = 0) -> list[str]:
+def list_special_tokens(unused_tokens: int = 0) -> list[str]:
     """Returns the first tokens: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
-    return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
+    return [PAD, *(f"[unused{i}]" for i in range(unused_tokens)), UNKNOWN, CLS, SEP, MASK]
 
 
 def learn_vocabulary(
-    counts: Counter, vocab_size: int, unused_pieces: int = 0, min_count: int = 2, max_words: int = 500_000,
+    counts: Counter, vocab_size: int, unused_tokens: int = 0, min_count: int = 2, max_words: int = 500_000,
     max_characters: int = 1000,
 ) -> list[str]:  # fmt: skip
     """Learns a vocabulary of exactly vocab_size tokens, or fewer if the words do not yield that many.
@@ -45,7 +45,7 @@ def learn_vocabulary(
     Args:
         counts: word -> number of occurrences, words as from `WordCounter`.
         vocab_size: number of tokens, including special ones.
-        unused_pieces: number of reserved tokens, [unused0] and up.
+        unused_tokens: number of reserved tokens, [unused0] and up.
         min_count: minimum number of occurrences of a token.
         max_words: only the most frequent words are used; the learner keeps every substring of each in memory, about
             4 kB per word, and takes about 0.1 ms per word and try.
@@ -56,11 +56,11 @@ def learn_vocabulary(
     """
     words, alphabet = _find_usable_words(most_frequent_first(counts)[:max_words], max_characters)
     isolated = set(filter(_is_isolated, alphabet))
-    basis = [*list_special_tokens(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
+    basis = [*list_special_tokens(unused_tokens), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
-            f"`vocab_size` must be at least {len(basis)}, for {unused_pieces + 5} special tokens and {len(alphabet)} "
+            f"`vocab_size` must be at least {len(basis)}, for {unused_tokens + 5} special tokens and {len(alphabet)} "
             f"characters, most of them twice (a, ##a); got {vocab_size}; raise it, or lower `max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}

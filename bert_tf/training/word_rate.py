@@ -53,7 +53,7 @@ def word_rate(embedding_lr_factor: float, is_random: bool) -> EmbeddingLrFactor 
     """
     if not embedding_lr_factor and is_random:
         raise ValueError(
-            "`embedding_lr_factor=0` requires `start_embeddings=neighbours` or `init_checkpoint`: without either, "
+            "`embedding_lr_factor=0` requires `start_embeddings=neighbors` or `init_checkpoint`: without either, "
             "the word embeddings would stay random."
         )
     return None if embedding_lr_factor == 1 else EmbeddingLrFactor(embedding_lr_factor)

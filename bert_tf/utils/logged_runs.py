@@ -34,7 +34,7 @@ def check_passed_flags(others: Sequence[str], ours: Iterable[str], program: str)
     Args:
         others: the flags.
         ours: names of the flags that are set for each run.
-        program: the command that sets them.
+        program: the command that sets them, such as "tune".
 
     Raises:
         ValueError: one is not of the form --name or --name=value, or is among `ours`.
@@ -45,7 +45,7 @@ def check_passed_flags(others: Sequence[str], ours: Iterable[str], program: str)
             raise ValueError(f"After `--`, every flag must be one word, --name=value; got {flag!r}.")
         if name_of_flag(flag) in ours or name_of_flag(flag).removeprefix("no") in ours:
             raise ValueError(
-                f"Flags after `--` must be those shared by all runs; got {flag}, which {program} sets itself; "
+                f"Flags after `--` must be those shared by all runs; got {flag}, which `{program}` sets itself; "
                 "its own flags come before the `--`, and --help lists them."
             )
 

@@ -33,6 +33,7 @@ class Flag:
         requires: what must be set if this is: names of settings, or `name=value`.
         excludes: what cannot be combined with it, in the same form.
         aliases: other accepted names, which --help does not show.
+        renamed_choices: pairs of another accepted value, which --help does not show, and the choice that it stands for.
         decides_result: whether the result of a run depends on it. If True, its value is part of the run's identity, so
             a resumed run must have the same. A string: the same applies to the identity's entry with this name, such as
             the number of steps, which follows from the number of epochs. `SCORES`: only scores depend on it, and a
@@ -55,6 +56,7 @@ class Flag:
     requires: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    renamed_choices: tuple[tuple[str, str], ...] = ()
     decides_result: bool | str = False
     reads_model: bool | str = False
 

@@ -337,5 +337,5 @@ def test_a_task_of_another_package_is_checked_with_its_own_flags_after_two_dashe
     moved = run_here("check_data", [*flags, "--", "--max_seq_length=9"])
     assert moved["status"] == 1 and "--max_seq_length must come before the `--`" in moved["log"]
     strange = run_here("check_data", [*flags, "--", "--hihest=7"])
-    message = "Flags of train rating: Unknown flag --hihest. Did you mean --highest?"
+    message = "Flags of `train rating`: Unknown flag --hihest. Did you mean --highest?"
     assert strange["status"] == 1 and message in strange["log"]

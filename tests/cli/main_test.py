@@ -176,7 +176,7 @@ def test_values_that_are_not_allowed_are_refused(word, told):
         Flag("count", 1, "How many.", "integer"),
         Flag("wide", 1.0, "How wide.", "float", low=0.5),
     )
-    with pytest.raises(ValueError, match=f"Flags of test: {re.escape(told)} See `bert-tf test --help=all`"):
+    with pytest.raises(ValueError, match=f"Flags of `test`: {re.escape(told)} See `bert-tf test --help=all`"):
         command_runner.parse_flags("test", (*TABLE, *more), [word])
     assert command_runner.parse_flags("test", more, ["--speed=auto", "--pets=dog"]).to_dict() == {
         "pets": ["dog"], "speed": "auto", "count": 1, "wide": 1.0,
@@ -185,7 +185,7 @@ def test_values_that_are_not_allowed_are_refused(word, told):
 
 def test_required_flags_are_named_together():
     table = with_attributes(TABLE, "kind", default=None, required=True, help="Kind of thing, such as a.")
-    with pytest.raises(ValueError, match=r"^Flags of test: --kind is required: kind of thing\."):
+    with pytest.raises(ValueError, match=r"^Flags of `test`: --kind is required: kind of thing\."):
         command_runner.parse_flags("test", table, [])
     table = with_attributes(table, "size", default=None, required=True, help="URL of it; default: none.")
     with pytest.raises(ValueError, match=r": --size \(URL of it\) and --kind \(kind of thing\) are required\."):

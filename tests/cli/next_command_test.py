@@ -7,7 +7,7 @@ import shlex
 import pytest
 from absl import flags
 
-from bert_tf.cli import command_runner, commands, main, next_command
+from bert_tf.cli import command_runner, commands, next_command
 from bert_tf.cli.export import ExportCommandSettings
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
@@ -35,10 +35,11 @@ def told(monkeypatch, caplog):
 
 def _check(command, name):
     """Asserts that the command is one of ours, and returns the settings that its program would have."""
-    assert command[:4] == [PROGRAM, "-m", "bert_tf", name] and name in main.PROGRAMS
+    program, typed, words = commands.find(command[3:])
+    assert command[:3] == [PROGRAM, "-m", "bert_tf"] and program == name and typed == commands.shown_name(name)
     values, table = flags.FlagValues(), commands.load_command(name).FLAGS
     command_runner.define(values, table)
-    assert values([name, *command[4:]]) == [name]
+    assert values([name, *words]) == [name]
     return command_runner.read_settings(values, [flag.name for flag in table])
 
 

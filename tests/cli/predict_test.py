@@ -100,7 +100,7 @@ def test_a_run_resumes_only_with_the_same_columns(home, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(answer_parts.PartWriter, "write", fail_at_one)
-        assert start(home, "resumed.jsonl", rows_per_part=1, top_k=1)[1] == 1
+        assert start(home, "resumed.jsonl", rows_per_chunk=1, top_k=1)[1] == 1
     for flags, changed in (
         ({}, "answers probabilities: 'none' before, 'all' now; answers top_k: 1 before, None now"),
         ({"top_k": 1, "probabilities": "all"}, "answers probabilities: 'none' before, 'all' now"),
@@ -108,8 +108,8 @@ def test_a_run_resumes_only_with_the_same_columns(home, monkeypatch):
         ({"top_k": 1, "id_column": "number"}, "input_file id: 'id' before, 'number' now"),
         ({"top_k": 1, "keep_columns": "number"}, "input_file kept: [] before, ['number'] now"),
     ):
-        log, status = start(home, "resumed.jsonl", rows_per_part=1, **flags)
+        log, status = start(home, "resumed.jsonl", rows_per_chunk=1, **flags)
         assert status == 1 and changed in log, log
-    predict(home, "resumed.jsonl", rows_per_part=1, top_k=1)
+    predict(home, "resumed.jsonl", rows_per_chunk=1, top_k=1)
     rows = [json.loads(line) for line in (home / "resumed.jsonl").read_text().splitlines()]
     assert [row["top_labels"] for row in rows] == [["good"], None, ["bad"]]

@@ -75,7 +75,7 @@ def test_the_size_is_the_one_asked_for(counts, vocab_size):
 
 
 def test_order_special_pieces_characters_frequent_pieces(counts):
-    pieces = learning.learn_vocabulary(counts, 90, unused_pieces=2)
+    pieces = learning.learn_vocabulary(counts, 90, unused_tokens=2)
     assert pieces[:7] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = sorted({char for word in counts for char in word} - {"."})
     assert pieces[7 : 8 + 2 * len(letters)] == [".", *letters, *(f"##{char}" for char in letters)]

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 
+from bert_tf.cli.commands import find
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
 from bert_tf.runs import pretraining_recipes
@@ -17,7 +18,7 @@ from tests import processes, run_cases
 from tests.pretraining.quick import support, tiny_program
 
 _ALIKE = ("task_name", "data_dir", "train_file", "predict_file", "do_train", "do_eval", "do_predict")
-_STEPS = 120  # the least that pretrain_small trains for
+_STEPS = 120  # the least that `pretrain quick` trains for
 
 
 def run_all(connection):
@@ -80,7 +81,8 @@ class _Children:
 
     def execute(self, command, limit=None, inherited=()):
         """As `subprocesses.execute_command`, of a program of ours."""
-        ended = self._run(command[3], command[4:])
+        name, _, words = find(command[3:])
+        ended = self._run(name, words)
         assert ended["status"] == 0, ended["log"][-6000:]
 
     def execute_run(self, program, flags, folder, claim):

@@ -8,6 +8,7 @@ import shutil
 
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.model_arrays import ModelArrays
+from bert_tf.cli.commands import find
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import sentence_folders, tiny
 from tests.documentation import checks, tables
@@ -15,7 +16,7 @@ from tests.export.conversion import models
 from tests.tasks.question_answering import support as squad
 
 LENGTH = 512
-_DEEP = (r"edit_model|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers
+_DEEP = (r"model edit|--teacher", 6), (r"inspect features|--feature_layers=", 4)  # commands that need so many layers
 _SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder",
            "rank": "run_reranker"}
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
@@ -86,8 +87,10 @@ class Inputs:
                         self._path(value).parent.mkdir(parents=True, exist_ok=True)
                         make(self._path(value))
         if program in _TUNED and rest:
-            inner = rest[0] if program == "tune" else "run_classifier"
-            self.provide(inner, checks.read(inner, rest[program == "tune" :], is_cut=True)[0])
+            inner, words = "run_classifier", rest
+            if program == "tune":
+                inner, _, words = find(rest)
+            self.provide(inner, checks.read(inner, words, is_cut=True)[0])
         if program in ("compare", "verify"):
             for value in rest:
                 made = self.library.trained("run_classifier")

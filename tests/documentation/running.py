@@ -23,7 +23,7 @@ SHORTER |= {"matryoshka_dims": "32,16", "dim": 16}  # the tiny models have 32 di
 _RECIPE = ["--num_train_steps=10", "--num_warmup_steps=2", "--train_batch_size=32"]  # in place of the recipe's own
 _MORE = {
     "serve": ["--port=0", "--rest_api_port=0"],
-    "load_test": ["--warm_up_seconds=0.1", "--seconds=0.3"],
+    "load_test": ["--warmup_seconds=0.1", "--seconds=0.3"],
     "create_pretraining_data": ["--num_workers=1"],
 }
 _LIMIT_S = 600  # after which a server does not start, on however busy a machine

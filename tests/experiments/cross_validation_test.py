@@ -96,7 +96,7 @@ def test_the_first_failure_ends_it(tmp_path, table, children):
     [
         ([], "--train_file is required: pass it after `--`"),
         (["--train_file=missing.tsv"], r"missing\.tsv"),
-        (["--train_file=HOME", "--do_eval"], "--do_eval, which cross_validate sets itself"),
+        (["--train_file=HOME", "--do_eval"], "--do_eval, which `cross-validate` sets itself"),
         (
             ["--train_file=HOME", "--metric_for_best_model=f1"],
             "--metric_for_best_model would fit the models to the folds that they are eval",
@@ -104,7 +104,7 @@ def test_the_first_failure_ends_it(tmp_path, table, children):
         (["--train_file=HOME", "--drop_empty"], "--drop_empty would leave out rows, but each row gets a prediction"),
         (["--train_file=HOME,HOME.too"], "must be one file"),
         (["--train_file=HOME", "--encoding=utf-16"], "A file with `encoding=utf-16` cannot be split"),
-        (["--train_file=HOME", "--leaning_rate=1"], "Flags of run_classifier: Unknown flag --leaning_rate. Did you me"),
+        (["--train_file=HOME", "--leaning_rate=1"], "Flags of `train classifier`: Unknown flag --leaning_rate. Did"),
     ],
 )
 def test_what_cannot_be_done_is_refused_first(tmp_path, table, children, words, message):

@@ -410,7 +410,7 @@ def test_an_interrupted_job_resumes(changed, tmp_path, caplog):
     before, indexer = changed.search(["a film"]), changed.indexer()
 
     def add(maker):
-        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, maker, rows_per_part=1)))
+        changed.add_rows(lambda file: run_table_job(TableJob(str(path), file, maker, rows_per_chunk=1)))
 
     with pytest.raises(OSError, match="The disk is gone"):
         add(_FailingIndexer(indexer.path, indexer.options))
@@ -426,7 +426,7 @@ def test_an_interrupted_new_index_resumes(model, tmp_path, caplog, monkeypatch):
     path = tiny.write_jsonl(tmp_path / "texts.jsonl", [("dull",), ("bad",)], ["text"])
 
     def make(maker):
-        job = TableJob(str(path), "", maker, rows_per_part=1)
+        job = TableJob(str(path), "", maker, rows_per_chunk=1)
         make_index(f"{tmp_path}/new/", maker, lambda file: run_table_job(dataclasses.replace(job, output_file=file)))
 
     with pytest.raises(OSError, match="The disk is gone"):

@@ -108,11 +108,11 @@ def home( tmp_path_factory):
 
 
 CASES = {
-    "lines": ["--input_file=HOME/in.txt", "--output_file=HOME/out.jsonl", "--pieces"],
-    "arrays": ["--input_file=HOME/in.txt", "--output_file=HOME/out.npz", "--rows_per_part=3", "--num_shards=2"],
+    "lines": ["--input_file=HOME/in.txt", "--output_file=HOME/out.jsonl", "--tokens"],
+    "arrays": ["--input_file=HOME/in.txt", "--output_file=HOME/out.npz", "--rows_per_chunk=3", "--num_shards=2"],
     "table": ["--input_file=HOME/in.tsv", "--text_column=sentence", "--output_file=HOME/out.parquet"],
 }
-ARGUMENTS = [*TEXTS[:2], "--pieces", "--header=false"]
+ARGUMENTS = [*TEXTS[:2], "--tokens", "--header=false"]
 BAD = {
     "nothing": ([], "or both --input_file and --output_file; got neither."),
     "no output": (["--input_file=HOME/in.txt"], "--output_file; got --input_file=HOME/in.txt."),

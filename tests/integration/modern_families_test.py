@@ -138,7 +138,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
         np.testing.assert_allclose(score.log_probabilities, logs, atol=1e-5)
 
     views = ["heads", "model", "neurons", "inputs", "masked_words", "layers"]
-    page = [f"--model={start}", f"--views={','.join(views)}", f"--output={tmp_path}/page.html", text, "gulls"]
+    page = [f"--model={start}", f"--views={','.join(views)}", f"--output_file={tmp_path}/page.html", text, "gulls"]
     seen = run_here("visualize", page)
     assert not seen["status"] and (tmp_path / "page.html").stat().st_size, seen["log"]
     found = gather(bert, [text, "gulls"], PageOptions(views))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining import neighbor_vectors
-from bert_tf.pretraining.neighbor_vectors import Neighbours, find_frequent
+from bert_tf.pretraining.neighbor_vectors import Neighbors, find_frequent
 
 
 def test_pairs_count_by_their_distance():
-    counted = Neighbours(7, np.array([3, 4]), window=2)
+    counted = Neighbors(7, np.array([3, 4]), window=2)
     counted.add(np.array([[2, 3, 5, 4], [6, 6, 6, 3]]))
     expected = np.zeros((7, 2))
     expected[2] = [1, 0]  # the 4 is three places away
@@ -22,7 +22,7 @@ def test_pairs_count_by_their_distance():
 def test_the_vectors_are_the_factors_of_the_information():
     rng = np.random.default_rng(0)
     rows = rng.choice(12, (800, 16), p=np.arange(3, 15) / 102)
-    counted = Neighbours(12, np.arange(12), window=1)
+    counted = Neighbors(12, np.arange(12), window=1)
     counted.add(rows)
     counts = counted.counts.astype(np.float64)
     near = counts.sum(0) ** 0.75
@@ -43,7 +43,7 @@ def test_pieces_of_one_kind_come_together():
     kinds = rng.permuted(np.tile(np.arange(4), (400, 1)), axis=1)
     frames = np.repeat(10 + kinds, 2, axis=1)
     frames[:, 1::2] = 2 * kinds + rng.integers(0, 2, kinds.shape)
-    counted = Neighbours(20, find_frequent(np.bincount(frames.ravel(), minlength=20), ()), window=1)
+    counted = Neighbors(20, find_frequent(np.bincount(frames.ravel(), minlength=20), ()), window=1)
     counted.add(frames)
     vectors = counted.vectors(6)
     assert not vectors[15:].any()  # never seen
@@ -56,4 +56,4 @@ def test_neighbours_are_the_most_frequent_without_special_pieces(monkeypatch):
     monkeypatch.setattr(neighbor_vectors, "_NEIGHBOURS", 3)
     assert find_frequent(np.array([90, 2, 5, 0, 2, 1]), [0]).tolist() == [2, 1, 4]
     with pytest.raises(ValueError, match="neighbor embeddings must be at most .* 3; got 4; use more text"):
-        Neighbours(6, np.array([2, 1, 4])).vectors(4)
+        Neighbors(6, np.array([2, 1, 4])).vectors(4)

@@ -32,7 +32,7 @@ class Rows:
 MODEL = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
 
 
-def _weights(embeddings="neighbours", positions="random", count=40):
+def _weights(embeddings="neighbors", positions="random", count=40):
     return start_weights(embeddings, positions, Rows(count), MODEL, seed=3)
 
 

@@ -25,7 +25,7 @@ from tests.tasks.tagging import support as tagging
 RUN = ["--init_checkpoint=HOME/init", "--output_dir=OUT", "--do_train", "--learning_rate=3e-3", "--deterministic",
        "--train_batch_size=16", "--save_checkpoints_steps=7", "--keep_checkpoints=3"]  # fmt: skip
 SCORED = [*RUN, "--do_eval", "--do_predict"]
-TABLE = ["--input_file=HOME/in.txt", "--output_file=OUT/answers.npz", "--rows_per_part=40"]
+TABLE = ["--input_file=HOME/in.txt", "--output_file=OUT/answers.npz", "--rows_per_chunk=40"]
 CLASSIFIER = ["--train_file=HOME/train.tsv", "--eval_file=HOME/dev.tsv", "--num_train_epochs=8", "--max_seq_length=16"]
 CHILDREN = ["--max_seq_length=16", "--deterministic", "--save_checkpoints_steps=5"]
 # Program -> of 100 kills, how many are its own; its flags.

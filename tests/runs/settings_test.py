@@ -41,7 +41,7 @@ def _check(flags, **given):
         (CLASSIFIER, {"export_threads": 2}, "`export_threads` requires `export_for=cpu`; got `export_for=portable`."),
         (CLASSIFIER, {"int8_tolerance": 0.01, "export_dtype": "int8"}, "`int8_tolerance` requires `do_eval`"),
         (CLASSIFIER, {"calibration_file": "a"}, "`calibration_file` requires `export_dtype=int8`; got"),
-        (TAGGER, {"features": "last"}, "`features` requires `do_train`"),
+        (TAGGER, {"feature_layers": "last"}, "`feature_layers` requires `do_train`"),
         (SQUAD, {"null_score_diff_threshold": 0.0}, "`null_score_diff_threshold` requires `version_2_with_negative`"),
         (PRETRAINING, {"generator_size": 0.25}, "`generator_size` requires `objective=electra`; got `objective=masked"),
         (PRETRAINING, {"teacher": "big"}, "`teacher` requires `objective=distillation`"),
@@ -67,11 +67,11 @@ def test_a_setting_without_what_it_requires_is_refused(flags, given, message):
         (CLASSIFIER, {"label_columns": ["a"], "label_column": "label"}, "`label_columns` and `label_column`"),
         (EMBEDDER, {"task_name": "sts-b", "eval_file": "a"}, "`task_name` and `eval_file`"),
         (EMBEDDER, {"task_name": "sts-b", "encoding": "cp1252"}, "`task_name` and `encoding`"),
-        *((TAGGER, {"features": "last", name: value}, f"`features` and `{name}`")
+        *((TAGGER, {"feature_layers": "last", name: value}, f"`feature_layers` and `{name}`")
           for name, value in (("lora_rank", 2), ("freeze_layers", "1"), ("layerwise_lr_decay", 0.9),
                               ("unfreeze_epochs", 1.0), ("reinit_layers", 1), ("gradient_checkpointing", True))),
-        (PRETRAINING, {"init_checkpoint": "a", "start_embeddings": "neighbours"},
-         "`init_checkpoint` and `start_embeddings=neighbours`"),
+        (PRETRAINING, {"init_checkpoint": "a", "start_embeddings": "neighbors"},
+         "`init_checkpoint` and `start_embeddings=neighbors`"),
         (PRETRAINING, {"init_checkpoint": "a", "start_positions": "sinusoidal"},
          "`init_checkpoint` and `start_positions=sinusoidal`"),
     ],

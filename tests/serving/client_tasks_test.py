@@ -141,7 +141,7 @@ def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
             list(client.stream([("s", "c")]))
     texts = tmp_path / "texts.txt"
     texts.write_text("s\tc\n")
-    flags = ("--model_name=named", f"--input_file={texts}", "--callers=1", "--seconds=0.1", "--warm_up_seconds=0")
+    flags = ("--model_name=named", f"--input_file={texts}", "--concurrency=1", "--seconds=0.1", "--warmup_seconds=0")
     assert message in run(named, *flags, program="load_test").stderr
     assert run(named, *flags, "--inputs=source,claim", program="load_test").stdout.startswith("1 caller: ")
     wrong = "--inputs must be the inputs of the model, claim, source; got a,b."

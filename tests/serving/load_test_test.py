@@ -77,8 +77,8 @@ def test_the_summary_and_its_lines():
     assert found["seconds"] == 1.09 and found["rows_per_second"] == pytest.approx(400 / 1.09, abs=0.01)
     assert found["latency_ms"] == {"p50": 50.5, "p90": 90.1, "p95": 95.05, "p99": 99.01, "p99.9": 99.901, "max": 100.0}
     assert found["refusal_ms"]["max"] == 2.0
-    told = load_report.report_lines("9 callers", found)
-    assert told[0] == "9 callers: 91.7 requests/s, 367.0 rows/s, 100 of 101 answered in 1.1 s"
+    told = load_report.report_lines("9 clients", found)
+    assert told[0] == "9 clients: 91.7 requests/s, 367.0 rows/s, 100 of 101 answered in 1.1 s"
     assert "p99 99.0 ms" in told[1] and told[3] == "  codes: OK 100, UNAVAILABLE 1"
     late = load_report.summarize([sample._replace(late=0.05) for sample in samples], 1)
     assert "The generator itself was late by p99 50.0 ms" in load_report.report_lines("x", late)[-1]
@@ -91,7 +91,7 @@ def test_the_program_writes_codes_latencies_and_a_page(tmp_path):
     server.script = [None, *[failure(grpc.StatusCode.UNAVAILABLE)] * 2]
     try:
         flags = [f"--server=localhost:{server.port}", f"--input_file={texts}", "--batch_size=2", "--seconds=0.5"]
-        flags += ["--rate=0.001,100", "--warm_up_seconds=0", f"--output_dir={tmp_path}/out"]
+        flags += ["--rate=0.001,100", "--warmup_seconds=0", f"--output_dir={tmp_path}/out"]
         done = run_program("load_test", *flags)
     finally:
         server.stop().wait()
@@ -109,8 +109,8 @@ def test_the_program_over_rest(film, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("fine\nx\n", encoding="utf-8")
     flags = [f"--server=localhost:{film.rest_port}", f"--input_file={texts}", "--rest", "--seconds=0.2"]
-    done = run_program("load_test", *flags, "--model_name=film", "--callers=2", "--warm_up_seconds=0")
-    assert done.returncode == 0 and done.stdout.startswith("2 callers: "), done.stderr
+    done = run_program("load_test", *flags, "--model_name=film", "--concurrency=2", "--warmup_seconds=0")
+    assert done.returncode == 0 and done.stdout.startswith("2 clients: "), done.stderr
     assert "codes" not in done.stdout
     done = run_program("load_test", *flags, "--model_name=film", "--signature=q")
     assert done.returncode == 1 and "--signature must be one of classify, echo" in done.stderr
@@ -119,7 +119,7 @@ def test_the_program_over_rest(film, tmp_path):
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (["--rate=1", "--callers=2"], "--callers and --rate cannot be combined."),
+        (["--rate=1", "--concurrency=2"], "--concurrency and --rate cannot be combined."),
         (["--rate=1,x"], "--rate must be positive numbers separated by commas, such as 50,100; got 1,x."),
         (["--server=127.0.0.1:1"], "No model server responded at 127.0.0.1:1"),
     ],

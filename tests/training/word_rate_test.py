@@ -17,7 +17,7 @@ def test_a_word_rate_says_what_it_does():
 def test_random_word_embeddings_must_move():
     assert word_rate(1.0, is_random=True) is None
     assert word_rate(0.0, is_random=False) == EmbeddingLrFactor(0.0)
-    with pytest.raises(ValueError, match="`embedding_lr_factor=0` requires `start_embeddings=neighbours` or"):
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` requires `start_embeddings=neighbors` or"):
         word_rate(0.0, is_random=True)
 
 

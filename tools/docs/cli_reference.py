@@ -25,8 +25,9 @@ _INTRODUCTION = """\
 shows the essential flags of a command by group, and `bert-tf COMMAND --help=all` shows all of them.
 `python -m bert_tf COMMAND` is the same as `bert-tf COMMAND`. In a checkout, the script is `.venv/bin/bert-tf`.
 
-Most commands have two names: `bert-tf train classifier` and `bert-tf train classifier` are the same command. Both names
-remain valid. In a command's name, a hyphen can replace an underscore: `bert-tf fill-mask` is `bert-tf fill-mask`.
+In a command's name, an underscore can replace a hyphen: `bert-tf fill_mask` is `bert-tf fill-mask`. Earlier names, such
+as `bert-tf run_classifier`, are [still accepted](#old-names). In the examples, `demo/weights/minilm` is the model that
+`make demo` [downloads](../get_started/quickstart_cli.md).
 
 - Write a value after an equals sign: `--max_seq_length=128`.
 - A boolean flag needs no value: `--do_train` turns it on; `--do_train=false` or `--nodo_train` turns it off.
@@ -41,8 +42,14 @@ The exit status is 0 if a command succeeded or showed its help, 1 after an error
 what a killed command left is removed when it runs again. An error that you can fix is reported in one message,
 without a traceback.
 
-In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` run the commands with the same names and are
-called in the same way as the scripts of google-research/bert.
+In a checkout, `run_classifier.py`, `run_squad.py` and `run_pretraining.py` run `train classifier`, `train qa` and
+`pretrain run`, and are called in the same way as the scripts of google-research/bert.
+"""
+_OLD_NAMES = """\
+## Old names
+
+These names of commands, flags and values are still accepted. Help and messages show only the new ones. In Python, an
+old keyword or value causes a `DeprecationWarning`.
 """
 _TRAINING_INTRODUCTION = (
     "All commands that fine-tune a model have these flags, in addition to their own: {}. See the [fine-tuning "
@@ -64,24 +71,46 @@ def index() -> str:
     """Returns the page of all commands."""
     lines = [_NOTE.format("bert_tf/cli/commands.py") + _INTRODUCTION]
     for title, group in commands.GROUPS.items():
-        lines += [f"## {title}", "", "| Command | Other name | Purpose |", "|---|---|---|"]
+        lines += [f"## {title}", "", "| Command | Purpose |", "|---|---|"]
         for each in group:
-            other = f"`bert-tf {each.alias}`" if each.alias != each.name else ""
-            lines.append(f"| [`bert-tf {each.name}`](cli/{each.name}.md) | {other} | {commands.summary(each.name)} |")
+            lines.append(f"| [`bert-tf {each.alias}`](cli/{each.name}.md) | {commands.summary(each.name)} |")
         lines.append("")
         if {each.name for each in group} >= {*FINE_TUNING}:
             lines += ["The commands that fine-tune share [most of their flags](cli/training_flags.md).", ""]
+    lines += [_OLD_NAMES, "| Old command | Command |", "|---|---|", *_old_commands(), ""]
+    lines += ["| Old flag | Flag | Commands |", "|---|---|---|", *_old_flags()]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _old_commands():
+    """Returns the rows of the names of commands that are only accepted."""
+    return sorted(
+        f"| `bert-tf {old}` | `bert-tf {each.alias}` |"
+        for each in commands.COMMANDS.values()
+        for old in (each.name, *each.others)
+        if old.replace("_", "-") != each.alias
+    )
+
+
+def _old_flags():
+    """Returns the rows of the names and values of flags that are only accepted."""
+    found = {}
+    for each in commands.COMMANDS.values():
+        for flag in commands.load_command(each.name).FLAGS:
+            names = [(f"--{alias}", f"--{flag.name}") for alias in flag.aliases]
+            values = [(f"--{flag.name}={old}", f"--{flag.name}={new}") for old, new in flag.renamed_choices]
+            for pair in (*names, *values):
+                found.setdefault(pair, []).append(f"`{each.alias}`")
+    return [f"| `{old}` | `{new}` | {', '.join(of)} |" for (old, new), of in sorted(found.items())]
 
 
 def page(name: str) -> str:
     """Returns the page of one command."""
     module, command = commands.load_command(name), commands.COMMANDS[name]
     summary, *blocks = inspect.cleandoc(module.__doc__).split("\n\n")
-    also = f" Other name: `bert-tf {command.alias}`." if command.alias != name else ""
-    about = f"{summary}{also} See the [guide](../../{command.guide}.md) for examples."
+    about = f"{summary} See the [guide](../../{command.guide}.md) for examples."
     source = commands.help_source(name).relative_to(ROOT).as_posix()
-    lines = [_NOTE.format(source) + f"# bert-tf {name}", "", *_wrapped(about), ""]
+    lines = [_NOTE.format(source) + f"# bert-tf {command.alias}", "", *_wrapped(about), ""]
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]

@@ -36,7 +36,7 @@ def ask_models(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path
     asked = {"model_name": MODEL_NAME}
     there = {"model_base_path": models, "port": port, "rest_api_port": rest_port}
     server_command = ["-m", "bert_tf", "serve", *command_line(there | asked)]
-    client_command = ["-m", "bert_tf", "ask", *command_line({"server": f"localhost:{port}"} | asked)]
+    client_command = ["-m", "bert_tf", "client", "ask", *command_line({"server": f"localhost:{port}"} | asked)]
     print(f"\n$ {shlex.join([python, *server_command])} &", flush=True)
     with open(log, "wb") as file:
         server = subprocess.Popen([sys.executable, *server_command], stdout=file, stderr=subprocess.STDOUT)

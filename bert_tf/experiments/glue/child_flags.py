@@ -35,7 +35,7 @@ def check_classifier_flags(others: Sequence[str], of_tables: Iterable[str] = ())
     Raises:
         ValueError: a flag does not have the form --name or --name=value, or is set by the grid.
     """
-    logged_runs.check_passed_flags(others, {*_OURS, *of_tables}, "run_glue")
+    logged_runs.check_passed_flags(others, {*_OURS, *of_tables}, "benchmark glue")
 
 
 def training(run: GlueRun, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:

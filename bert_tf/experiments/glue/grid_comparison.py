@@ -102,7 +102,7 @@ def compare_grids(here: str | os.PathLike, there: str | os.PathLike) -> list[Met
         ValueError: a directory has no run, there is no common task, or the dev examples differ.
     """
     ours, theirs = best_runs(here), best_runs(there)
-    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # not from run_glue: the examples are compared
+    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # compare the examples
         name = next(iter(ours)) or next(iter(theirs)) or pathlib.Path(here).name
         ours, theirs = ({name: folder} for side in (ours, theirs) for folder in side.values())
     common = [task for task in ours if task in theirs and task is not None]

@@ -12,7 +12,7 @@ from bert_tf.utils.json_files import read_object
 # What a table's score is made of where it does not say so.
 _METRICS = {"single_label": ("accuracy",), "multi_label": ("f1",), "regression": ("pearson", "spearman")}
 _FILES = ("train_file", "eval_file")
-# Flag of run_classifier -> what its value must be.
+# Flag of `train classifier` -> what its value must be.
 _KEYS = {
     **dict.fromkeys(_FILES, (str, "a path")),
     "header": (bool, "true or false"),

@@ -25,7 +25,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
         The missing ones of `FILES`, which are also logged.
 
     Raises:
-        ValueError: a file is in two directories or not in run_classifier's format, or there are no files.
+        ValueError: a file is in two directories or not in the format of `train classifier`, or there are no files.
         OSError: the zip cannot be written; an older one is unchanged.
     """
     paths = {}

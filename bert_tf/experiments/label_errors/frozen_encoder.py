@@ -25,12 +25,12 @@ def vectors(texts: Sequence, settings) -> np.ndarray:
 
     Args:
         texts: n texts, or pairs.
-        settings: `init_checkpoint`, `features`, `max_seq_length` and the arguments of `bert_tf.load`.
+        settings: `init_checkpoint`, `feature_layers`, `max_seq_length` and the arguments of `bert_tf.load`.
     """
     bert = load(settings.init_checkpoint, settings.do_lower_case, settings.bert_config_file, settings.vocab_file)
     pooling = _LEFT_TO_RIGHT if bert.config.is_decoder else _POOLING
     length = min(settings.max_seq_length, bert.config.max_length)
-    extract = Extractor(bert.encoder, bert.tokenizer, settings.features, pooling, max_seq_length=length)
+    extract = Extractor(bert.encoder, bert.tokenizer, settings.feature_layers, pooling, max_seq_length=length)
     order = np.argsort([-sum(map(len, [text] if isinstance(text, str) else text)) for text in texts], kind="stable")
     found = np.empty([len(texts), extract.width], np.float32)
     with Countdown("Reading the texts with the frozen encoder", "texts", len(texts)) as countdown:

@@ -1,13 +1,13 @@
 """The search space: values of flags, in all combinations or in a random sample of them."""
 
 import dataclasses
-import difflib
 import itertools
 import math
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from bert_tf.utils.flag_synonyms import suggest
 from bert_tf.utils.settings import Flag
 
 _NUMBERS = ("integer", "float")
@@ -70,7 +70,7 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
         ValueError: it is malformed, or names a flag that the command does not have, that is a list, or that does not
             affect the result.
     """
-    known, axes = {flag.name: flag for flag in flags}, []
+    known, axes = {name: flag for flag in flags for name in (flag.name, *flag.aliases)}, []
     for part in filter(None, map(str.strip, text.split(";"))):
         name, equals, values = part.partition("=")
         name, values = name.strip().removeprefix("--"), [value.strip() for value in values.split(",")]
@@ -79,9 +79,10 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
                 "`search` must be name=value,value with `;` between the flags. "
                 f"Got {part!r}. Example: learning_rate=2e-5,5e-5;train_batch_size=16,32."
             )
-        if name in {axis.name for axis in axes}:
-            raise ValueError(f"`search` names {name} twice. Put its values together.")
-        axes.append(_parse_axis(_find_flag(name, known), values))
+        flag = _find_flag(name, known)
+        if flag.name in {axis.name for axis in axes}:
+            raise ValueError(f"`search` names {flag.name} twice. Put its values together.")
+        axes.append(_parse_axis(flag, values))
     if not axes:
         raise ValueError("`search` is empty. Give a flag and its values, such as seed=1,2.")
     return axes
@@ -98,8 +99,8 @@ def _find_flag(name: str, known: Mapping[str, Flag]) -> Flag:
         raise ValueError(f"`search` takes flags with a single value; {name} is a list. Remove it.")
     if flag:
         return flag
-    near = difflib.get_close_matches(name, [other for other in known if known[other].decides_result], 1)
-    remedy = f"did you mean {near[0]}?" if near else "check its spelling."
+    near = suggest(name, [flag.name for flag in known.values() if flag.decides_result])
+    remedy = f"did you mean {near}?" if near else "check its spelling."
     raise ValueError(f"`search` cannot vary {name!r} between trials; {remedy}")
 
 

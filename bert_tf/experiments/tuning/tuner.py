@@ -8,6 +8,7 @@ from bert_tf.experiments.child_runs import ChildRun, ChildRuns, training_flags
 from bert_tf.experiments.tuning.report import write_tuning_report
 from bert_tf.experiments.tuning.samplers import TpeSampler
 from bert_tf.experiments.tuning.trials import Folder, Trial, TrialResult, format_trial_numbers
+from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.files import find_files
 from bert_tf.utils.logged_runs import name_of_flag
 
@@ -123,7 +124,8 @@ class Tuner(ChildRuns):
 
     def command(self, result: TrialResult) -> str:
         """Returns the command of a trial, or of its repetition elsewhere, as typed in a shell."""
-        return " ".join(["bert-tf", self.program, *map(shlex.quote, self.flags(result.trial, result.stage))])
+        shown = next(task.alias for task in BUILT_IN_TASKS if task.command == self.program)
+        return " ".join(["bert-tf", shown, *map(shlex.quote, self.flags(result.trial, result.stage))])
 
     def best(self) -> TrialResult | None:
         """Returns the best trial so far."""

@@ -22,14 +22,14 @@ _INDEX = "linex_index"  # identifies a row, even without a prediction
 _NAME = re.compile(r"part-(\d{8})")
 _REMEDY = (
     "To resume it, run the same command with the same rows in `input_file`. To discard its "
-    "unfinished work, pass `overwrite=true`."
+    "unfinished work, pass `restart=true`."
 )
 
 
-def part_folder(output_file: str, manifest: dict, overwrite: bool = False) -> WorkFolder:
+def part_folder(output_file: str, manifest: dict, restart: bool = False) -> WorkFolder:
     """Returns the work directory of an output file, its path plus ".parts"; the arguments are those of `WorkFolder`."""
     is_part = lambda name: bool(_NAME.fullmatch(name))  # noqa: E731
-    return WorkFolder(f"{os.path.realpath(output_file)}.parts", manifest, is_part, _REMEDY, overwrite)
+    return WorkFolder(f"{os.path.realpath(output_file)}.parts", manifest, is_part, _REMEDY, restart)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,9 +69,9 @@ class TableJob:
             are not read for something else.
         num_shards: number of output files, which split the rows evenly and in order; None for one file with just this
             name.
-        rows_per_part: rows that are predicted and written together.
+        rows_per_chunk: rows that are predicted and written together.
         num_workers: number of processes.
-        overwrite: discard the unfinished work of another job next to output_file.
+        restart: discard unfinished work next to output_file.
         quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would run as a formula.
         on_null: what becomes of rows with a null, or with only empty texts: "null" predictions, "skip" or "error". If
             None, null predictions for a null, while an empty text is a text.
@@ -87,9 +87,9 @@ class TableJob:
     id_column: str | None = None
     keep_columns: tuple[str, ...] = ()
     num_shards: int | None = None
-    rows_per_part: int = 2048
+    rows_per_chunk: int = 2048
     num_workers: int = 1
-    overwrite: bool = False
+    restart: bool = False
     quote_formulas: bool = True
     on_null: str | None = None
     dialect: Dialect = DEFAULT_DIALECT
@@ -122,20 +122,20 @@ def run_table_job(job: TableJob, runner: str | None = None, beam_options: str = 
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be at most {count}, the number of rows; got {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest, "id": table.id_name, "kept": list(table.keep_columns)}
-    manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
+    manifest = {"input_file": inputs, "rows_per_chunk": job.rows_per_chunk, "answers": dict(job.maker.identity)}
     manifest |= {"on_null": job.on_null}
     manifest |= {"quote_formulas": job.quote_formulas} if isinstance(output_format, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
-    with part_folder(job.output_file, manifest, job.overwrite) as folder:
+    with part_folder(job.output_file, manifest, job.restart) as folder:
         writer = PartWriter(job.maker, output_format, folder.path)
         if runner:
             require_packages("`runner`", "apache_beam")
             from bert_tf.inference.batch_prediction.beam import write_parts
 
-            write_parts(writer, table, count, job.rows_per_part, runner, beam_options)
+            write_parts(writer, table, count, job.rows_per_chunk, runner, beam_options)
         else:
             _write_parts(job, writer, table, count)
-        join_parts(writer, count, job.rows_per_part, outputs)
+        join_parts(writer, count, job.rows_per_chunk, outputs)
     shards.warn_of_others([job.output_file], outputs)
     if found.missing:
         what = "were left out" if table.on_null == "skip" else "have null predictions"
@@ -191,9 +191,9 @@ def _write_parts(job, writer, table, count):
     """Predicts the parts that do not exist yet, in this process or in several."""
     there = writer.there()
     if there:
-        logging.info("Resuming: %d of %d parts exist.", len(there), -(-count // job.rows_per_part))
-    tasks = (task for task in table.parts(job.rows_per_part, count) if task[0] not in there)
-    left = count - sum(min(job.rows_per_part, count - number * job.rows_per_part) for number in there)
+        logging.info("Resuming: %d of %d parts exist.", len(there), -(-count // job.rows_per_chunk))
+    tasks = (task for task in table.parts(job.rows_per_chunk, count) if task[0] not in there)
+    left = count - sum(min(job.rows_per_chunk, count - number * job.rows_per_chunk) for number in there)
     if not left:
         return
     threads, counts = max(1, cores() // job.num_workers), TokenCounts()

@@ -27,7 +27,7 @@ class Command:
     """A program with its flags.
 
     Attributes:
-        program, flags: the program's name and its flags.
+        program, flags: the `bert-tf` command, such as "vocab train", and its flags.
         fresh: a directory that must not exist when it starts.
     """
 
@@ -41,7 +41,7 @@ class Command:
         for name, value in self.flags.items():
             value = ",".join(map(str, value)) if isinstance(value, list) else value
             texts[name] = "false" if value is False else value
-        return [display_path(sys.executable), "-m", "bert_tf", self.program, *command_line(texts)]
+        return [display_path(sys.executable), "-m", "bert_tf", *self.program.split(), *command_line(texts)]
 
     def __str__(self):
         """Returns the command on one line, for a shell."""
@@ -100,7 +100,7 @@ class Commands:
         options, steps = self.options, {}
         if not (self.tokenizer_directory or options.vocab_file):
             flags = {"input_file": options.input_file, "output_file": self.vocab_file, "vocab_size": options.vocab_size}
-            steps["vocabulary"] = Command("train_vocabulary", {**flags, **options.text_flags, **self._case})
+            steps["vocabulary"] = Command("vocab train", {**flags, **options.text_flags, **self._case})
         for length, path in self._record_files.items():
             steps[f"records of {length}"] = self._records(options.input_file, path, length)
         if options.eval_file:
@@ -109,7 +109,7 @@ class Commands:
         if options.teacher:
             layers = spread_layers(self.recipe.layers, self._depth)
             flags = {"model": options.teacher, "layers": layers, "output_dir": self._first_folder}
-            steps["first weights"] = Command("edit_model", {**flags, **self._case}, fresh=self._first_folder)
+            steps["first weights"] = Command("model edit", {**flags, **self._case}, fresh=self._first_folder)
         return steps
 
     def rows(self) -> dict[int, int]:
@@ -128,7 +128,7 @@ class Commands:
     def _records(self, texts, path, length):
         flags = {"input_file": texts, "output_file": path, **self._tokenizer_flags, "max_seq_length": length}
         flags |= {**self.recipe.records, "random_seed": self.options.seed}
-        return Command("create_pretraining_data", {**flags, **self.options.text_flags, **self._case})
+        return Command("pretrain data", {**flags, **self.options.text_flags, **self._case})
 
     @property
     def _tokenizer_flags(self):
@@ -164,4 +164,4 @@ class Commands:
             "keep_checkpoints": 1,
         }
         scored = {"eval_file": self._held_out_file, "do_eval": True} if options.eval_file else {}
-        return Command("run_pretraining", flags | scored, fresh)
+        return Command("pretrain run", flags | scored, fresh)

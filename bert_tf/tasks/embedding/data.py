@@ -25,8 +25,8 @@ def read_embedding_data(
     Raises:
         ValueError: options contradict each other, or a file is not as described.
     """
-    loss, eval_by = LOSS_FUNCTIONS[options.loss], evaluation_by(options.loss, options.eval_by)
-    by_score = eval_by == "spearman"
+    loss, eval_metric = LOSS_FUNCTIONS[options.loss], evaluation_by(options.loss, options.eval_metric)
+    by_score = eval_metric == "spearman"
     _check_numbers(options)
     _check_task(options)
     if loss.margins and not by_score and options.highest_score:
@@ -37,10 +37,10 @@ def read_embedding_data(
     scores = {"train": loss.scores, "dev": by_score, "final": by_score, "test": False}
     _check_scores(options, {kind: scores[kind] for kind in kinds})
     read = _read_glue if options.task_name else _read_file
-    of_lists = [kind for kind in kinds if eval_by == "ranking" and kind in ("dev", "final")]
+    of_lists = [kind for kind in kinds if eval_metric == "ranking" and kind in ("dev", "final")]
     if of_lists and options.task_name:
         raise ValueError(
-            f"`eval_by=ranking` requires queries with documents; got `task_name={options.task_name}`; remove one."
+            f"`eval_metric=ranking` requires queries with documents; got `task_name={options.task_name}`; remove one."
         )
     examples = {kind: read_rankings(options, kind) if kind in of_lists else read(options, kind, scores[kind])
                 for kind in kinds}  # fmt: skip
@@ -82,7 +82,7 @@ def _check_scores(options, scores):
         if unread[0] == "highest_score":  # by which margins are not divided
             readers = [name for name in readers if not LOSS_FUNCTIONS[name].margins]
         raise ValueError(
-            f"`{unread[0]}` requires a loss that reads scores ({', '.join(readers)}), or `eval_by=spearman`; got "
+            f"`{unread[0]}` requires a loss that reads scores ({', '.join(readers)}), or `eval_metric=spearman`; got "
             f"`loss={options.loss}`, which does not read scores; remove `{unread[0]}`, or choose one of these losses."
         )
 

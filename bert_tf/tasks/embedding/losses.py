@@ -115,6 +115,6 @@ LOSS_FUNCTIONS = {
 }
 
 
-def evaluation_by(loss: str, eval_by: str = "auto") -> str:
-    """Returns the kind of evaluation: `eval_by`, or the one that fits a loss if it is "auto"."""
-    return ("spearman" if LOSS_FUNCTIONS[loss].by_score else "retrieval") if eval_by == "auto" else eval_by
+def evaluation_by(loss: str, eval_metric: str = "auto") -> str:
+    """Returns the kind of evaluation: `eval_metric`, or the one that fits a loss if it is "auto"."""
+    return ("spearman" if LOSS_FUNCTIONS[loss].by_score else "retrieval") if eval_metric == "auto" else eval_metric

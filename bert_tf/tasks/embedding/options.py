@@ -95,12 +95,13 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
         "--init_checkpoint.",
         group="Embeddings and features", decides_result="prompts",
     )
-    eval_by: str = option(
+    eval_metric: str = option(
         "auto",
         "Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own "
         "text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an --eval_file as "
         "for `train reranker`; auto: spearman or retrieval, whichever fits --loss.",
         choices=EVALUATIONS, group="Evaluation", decides_result=SCORES,
+        aliases=("eval_by",),
     )
     layers: str | None = option(
         None,

@@ -73,9 +73,9 @@ class EmbeddingTask(FineTuningTask):
         default_prompt: name of the prompt for single texts, and for kinds of texts without a prompt of their own.
         dim: number of leading dimensions of predictions, metrics and served embeddings; the loss uses all. If None,
             all.
-        eval_by: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first texts
-            find their second ones; "ranking": how well queries order their documents; "auto": one of the first two,
-            depending on the loss.
+        eval_metric: "spearman": evaluations correlate cosines with scores; "retrieval": they measure how well first
+            texts find their second ones; "ranking": how well queries order their documents; "auto": one of the first
+            two, depending on the loss.
         gradient_checkpointing: as in `Encoder`.
         every_row: as `every` in `models/windows.py`: whether the model will be compiled with XLA.
 
@@ -103,7 +103,7 @@ class EmbeddingTask(FineTuningTask):
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
         dim: int | None = None,
-        eval_by: str = "auto",
+        eval_metric: str = "auto",
         gradient_checkpointing: bool = False,
         every_row: bool = False,
     ):
@@ -113,11 +113,11 @@ class EmbeddingTask(FineTuningTask):
         of_prompts = {"prompts": dict(prompts or {}), "default_prompt": default_prompt}
         self.recipe = PoolingConfig(layers, tuple(poolings), bool(normalize), **of_prompts, dim=dim)
         self._loss, self._numbers = LOSS_FUNCTIONS[loss], LossParameters(float(loss_temperature), float(loss_margin))
-        self._eval_by = evaluation_by(loss, eval_by)
+        self._eval_metric = evaluation_by(loss, eval_metric)
         self._width = pooled_width(layers, tuple(poolings), config.hidden_size)
         _check_dims(matryoshka_dims, self._width)
         self.matryoshka_dims = tuple(matryoshka_dims)
-        self._metric_names = _METRICS[self._eval_by]
+        self._metric_names = _METRICS[self._eval_metric]
         self._shorter = [each for each in self.matryoshka_dims if each < min(self._width, dim or self._width)]
         shorter = [f"{name}_dim_{dim}" for dim in self._shorter for name in self._metric_names]
         self.metric_names = (*self._metric_names, *shorter)
@@ -175,7 +175,7 @@ class EmbeddingTask(FineTuningTask):
     @classmethod
     def create(cls, model, data, options, before, use_xla=False):
         of_run = {
-            "eval_by": options.eval_by,
+            "eval_metric": options.eval_metric,
             "gradient_checkpointing": options.gradient_checkpointing,
             "every_row": use_xla,
         }
@@ -311,7 +311,7 @@ class EmbeddingTask(FineTuningTask):
 
     def example_losses(self, outputs, batch):
         """Returns None if an example's loss depends on its batch, and thus on the batch size, or has another label."""
-        if self._loss.of_batch or self._eval_by != evaluation_by(self.loss_name):
+        if self._loss.of_batch or self._eval_metric != evaluation_by(self.loss_name):
             return None
         losses = self._losses(outputs, batch)
         return losses, tf.ones_like(losses)
@@ -332,9 +332,9 @@ class EmbeddingTask(FineTuningTask):
         return found
 
     def _scores(self, outputs, encoded):
-        if self._eval_by == "ranking":
+        if self._eval_metric == "ranking":
             return ranking_metrics(_rank(outputs, encoded.origin), encoded.origin.judged)
-        if self._eval_by == "spearman":
+        if self._eval_metric == "spearman":
             return regression(encoded.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self._metric_names)
         return retrieval(self._ranks(outputs, encoded))
 
@@ -351,11 +351,11 @@ class EmbeddingTask(FineTuningTask):
 
     def error_report(self, outcome):
         read, outputs = outcome.examples, outcome.outputs
-        texts = {"query": read.queries} if self._eval_by == "ranking" else read.texts
+        texts = {"query": read.queries} if self._eval_metric == "ranking" else read.texts
         examples = DisplayedExamples(read.path, read.ids, read.lines, texts, outcome.encoded.lengths, _TOGETHER)
-        if self._eval_by == "ranking":
+        if self._eval_metric == "ranking":
             return RankingReport(examples=examples, ranks=np.array(list(map(first_relevant, _rank(outputs, read)))))
-        if self._eval_by == "retrieval":
+        if self._eval_metric == "retrieval":
             return RetrievalReport(examples=examples, ranks=self._ranks(outputs, outcome.encoded))
         given = cosines(outputs[:, 0], outputs[:, 1])
         gold = outcome.encoded.targets[_TARGET]

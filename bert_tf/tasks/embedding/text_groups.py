@@ -88,9 +88,9 @@ def read_text_groups(options, kind, with_scores):
         what = f"`loss={options.loss}`" if is_training else "an evaluation by correlation"
         raise ValueError(
             f"{path}: {what} requires pairs with scores; got queries with lists of texts; choose a `loss` for lists, "
-            "or pass `eval_by=retrieval` for an evaluation."
+            "or pass `eval_metric=retrieval` for an evaluation."
         )
-    by_score = evaluation_by(options.loss, options.eval_by) == "spearman"
+    by_score = evaluation_by(options.loss, options.eval_metric) == "spearman"
     if with_scores and options.where_given("label_column") is not None and not by_score:
         raise ValueError(f"`label_column` requires a table; got queries with lists of texts, whose `scores` give "
                          f"the margins: {path}; remove it.")  # fmt: skip

@@ -36,12 +36,12 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         "Tag column, by number from 0; a negative number counts from the end.",
         essential=True, decides_result="train_examples",
     )
-    features: str | None = option(
+    feature_layers: str | None = option(
         None,
         "Encoder layers from which a two-layer BiLSTM tags; the encoder is then frozen. Default: the encoder is "
         "fine-tuned.",
         choices=LAYERS, group="Layers, adapters and loss", essential=True, requires=("do_train",),
-        decides_result="features",
+        decides_result="feature_layers", aliases=("features",),
         excludes=(  # which train the encoder
             "lora_rank", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
             "gradient_checkpointing",
@@ -54,8 +54,8 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
     )
     lstm_units: int | None = option_as(
         RecurrentOptions, "lstm_units",
-        help="Units per direction of the BiLSTM. With --features: of its two layers, 256 by default. Without: of a "
-        "single layer between encoder and head, which is absent by default.",
+        help="Units per direction of the BiLSTM. With --feature_layers: of its two layers, 256 by default. Without: of "
+        "a single layer between encoder and head, which is absent by default.",
     )
     word_boundaries: str | None = option(
         None,

@@ -34,10 +34,10 @@ from bert_tf.utils.files import with_suffix
 
 def check_frozen(options: TaggingOptions):
     """Raises ValueError if the weights of a frozen encoder would be random."""
-    if options.features is not None and not options.init_checkpoint:
+    if options.feature_layers is not None and not options.init_checkpoint:
         raise ValueError(
-            "`features` requires `init_checkpoint`, because the frozen weights would otherwise be random; got "
-            f"`features={options.features}` alone."
+            "`feature_layers` requires `init_checkpoint`, because the frozen weights would otherwise be random; got "
+            f"`feature_layers={options.feature_layers}` alone."
         )
 
 
@@ -88,7 +88,7 @@ class TaggingTask(FineTuningTask):
         word_boundaries: str = "whitespace",
     ):
         if layers:
-            check_layers(layers, config.num_hidden_layers, "features")
+            check_layers(layers, config.num_hidden_layers, "feature_layers")
         self.config = config
         self.labels = list(labels)
         self.scheme = scheme
@@ -156,7 +156,7 @@ class TaggingTask(FineTuningTask):
             class_weights(options.class_weights, labels, label_ids, all_occur=False, example_weights=weights),
             options.label_smoothing,
             options.gradient_checkpointing,
-            options.features,
+            options.feature_layers,
             options.lstm_units,
             train.boundaries,
         )
@@ -182,7 +182,7 @@ class TaggingTask(FineTuningTask):
         return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
 
     def identity(self):
-        options = {"class_weights": self.class_weights and list(self.class_weights), "features": self.layers}
+        options = {"class_weights": self.class_weights and list(self.class_weights), "feature_layers": self.layers}
         options |= lstm_option(self.lstm_units)
         if self.word_boundaries != "whitespace":
             options["word_boundaries"] = self.word_boundaries

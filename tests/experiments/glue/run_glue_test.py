@@ -137,7 +137,7 @@ def test_flags_of_training_do_not_answer():
 
 @pytest.mark.parametrize("flag", ["--seed=3", "--output_dir=x", "--nodo_train", "--do_export"])
 def test_what_the_grid_decides_is_not_for_the_runs(flag):
-    with pytest.raises(ValueError, match=f"Flags after `--` must be .*got {flag}, which run_glue sets itself"):
+    with pytest.raises(ValueError, match=f"Flags after `--` must be .*got {flag}, which `benchmark glue` sets itself"):
         check_classifier_flags(["--precision=float32", flag])
 
 

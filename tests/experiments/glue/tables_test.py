@@ -113,5 +113,5 @@ def test_what_tables_decide_is_not_for_all_runs(tmp_path):
     path = _write(tmp_path, mine={**FILES, "label_column": "label"})
     done = program(f"--tables={path}", f"--init_checkpoint={tmp_path}", f"--output_dir={tmp_path}/out", "--",
                    "--label_column=stars")  # fmt: skip
-    assert done.returncode == 1 and "got --label_column=stars, which run_glue sets itself" in done.stderr
+    assert done.returncode == 1 and "got --label_column=stars, which `benchmark glue` sets itself" in done.stderr
     assert not (tmp_path / "out").exists()

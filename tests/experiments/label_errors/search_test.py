@@ -146,8 +146,8 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     assert {"2", "3"} <= set(lines[1:]) and len(lines) < 7
     assert _run(tmp_path, *flags, "--learning_rate=1e-3") == 1
     assert "--learning_rate requires --fine_tune" in caplog.text
-    assert _run(tmp_path, *flags, "--features=last", "--fine_tune") == 1
-    assert "`features` and `fine_tune` cannot be combined" in caplog.text
+    assert _run(tmp_path, *flags, "--feature_layers=last", "--fine_tune") == 1
+    assert "`feature_layers` and `fine_tune` cannot be combined" in caplog.text
     assert _run(tmp_path) == 1
     assert "--init_checkpoint is required: the model" in caplog.text
 

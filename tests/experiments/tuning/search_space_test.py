@@ -5,7 +5,7 @@ import pytest
 from bert_tf.experiments.tuning.search_space import Axis, combinations, draw_trials, parse_axes
 from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.options import RunOptions
-from bert_tf.utils.settings import flags_of
+from bert_tf.utils.settings import Flag, flags_of
 
 
 def _parse(text):
@@ -28,6 +28,7 @@ def test_values_and_ranges():
         ("learning_rate", r"must be name=value,value with `;` .* Got 'learning_rate'\. Example"),
         ("learning_rate=1e-5,", r"must be name=value,value"),
         ("learnin_rate=1e-5", r"cannot vary 'learnin_rate' between trials; did you mean learning_rate\?"),
+        ("lr=1e-5", r"cannot vary 'lr' between trials; did you mean learning_rate\?"),
         ("learning_rate=1e-5;learning_rate=2e-5", "names learning_rate twice"),
         ("lora_targets=query,key", r"takes flags with a single value; lora_targets is a list"),
         ("learning_rate=1e-3..1e-5", r"A range of `search` must be low\.\.high, two numbers; got learning_rate"),
@@ -38,6 +39,13 @@ def test_values_and_ranges():
 def test_malformed_searches_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         _parse(text)
+
+
+def test_an_old_name_of_a_flag_is_its_new_one():
+    table = [Flag("units", 1, "Size.", "integer", aliases=("size",), decides_result=True)]
+    assert parse_axes("size=1,2", table) == [Axis("units", ("1", "2"))]
+    with pytest.raises(ValueError, match="names units twice"):
+        parse_axes("size=1;units=2", table)
 
 
 def test_combinations_are_all_of_them():

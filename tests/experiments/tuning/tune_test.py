@@ -31,17 +31,17 @@ def _settings(folder, **given):
 @pytest.mark.parametrize(
     ("given", "words", "message"),
     [
-        ({}, [], r"The first argument must be the command to tune: one of run_classifier, .*got none. Example"),
+        ({}, [], r"The first argument must be the command to tune: one of train classifier, .*got none. Example"),
         ({}, ["run_pretraining"], r"The first argument must be .*got run_pretraining"),
-        ({}, ["run_classifier", "--trian_file=x"], "Flags of run_classifier: Unknown flag --trian_file. Did you mean"),
-        ({}, ["run_classifier", "--do_eval"], r"Flags after `--` must be those .* --do_eval, which tune sets itself"),
-        ({}, ["run_classifier", "--learning_rate=1"], r"got --learning_rate=1, which tune sets itself"),
+        ({}, ["run_classifier", "--trian_file=x"], "Flags of `train classifier`: Unknown flag --trian_file. Did"),
+        ({}, ["run_classifier", "--do_eval"], r"Flags after `--` must be those .* --do_eval, which `tune` sets itself"),
+        ({}, ["run_classifier", "--learning_rate=1"], r"got --learning_rate=1, which `tune` sets itself"),
         ({}, ["run_classifier", "train.tsv"], r"After `--`, every flag must be one word"),
-        ({"search": "learning_rate=fast"}, ["run_classifier"], "run_classifier: --learning_rate must .*got fast"),
-        ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of run_squad: --learning_rate must .*got -1"),
+        ({"search": "learning_rate=fast"}, ["run_classifier"], "`train classifier`: --learning_rate must .*got fast"),
+        ({"search": "learning_rate=-1,1"}, ["run_squad"], "Flags of `train qa`: --learning_rate must .*got -1"),
         ({"search": "output_dir=a,b"}, ["run_tagger"], r"`search` cannot vary 'output_dir' .* or tune sets it itself"),
         ({"search": "save_checkpoints_steps=1,2"}, ["run_tagger"], r"cannot vary 'save_checkpoints_steps' between"),
-        ({"search": "learning_rate=-1..1", "trials": 3}, ["run_squad"], "run_squad: --learning_rate must .*got -1"),
+        ({"search": "learning_rate=-1..1", "trials": 3}, ["run_squad"], "`train qa`: --learning_rate must .*got -1"),
         ({"tuning_metric": "eval_bleu"}, ["run_classifier"], r"`tuning_metric` must be a metric in eval_results\.txt"),
     ],
 )
@@ -56,8 +56,9 @@ def test_a_rate_is_a_number_or_auto():
     assert parse_flags("p", [rate], ["--learning_rate=auto"]).learning_rate == "auto"
     settings = parse_flags("p", [rate], ["--learning_rate=3e-5"])
     assert settings.learning_rate == 3e-5 and parse_flags("p", [rate], []).learning_rate == 5e-5
+    message = "Flags of `p`: --learning_rate must be a non-negative number or auto; got "
     for wrong in ("-1", "automatic", ""):
-        with pytest.raises(ValueError, match="Flags of p: --learning_rate must be a non-negative number or auto; got "):
+        with pytest.raises(ValueError, match=message):
             parse_flags("p", [rate], [f"--learning_rate={wrong}"])
 
 

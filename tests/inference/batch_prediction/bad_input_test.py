@@ -97,21 +97,21 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         run_table_job(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
     assert kept == ["manifest.json", "part-00000000", "part-00000001"]
-    with pytest.raises(ValueError, match="only resume with the settings .* Changed: rows_per_part: 5 before, 6 now"):
-        run_table_job(job(home, rows_per_part=6))
+    with pytest.raises(ValueError, match="only resume with the settings .* Changed: rows_per_chunk: 5 before, 6 now"):
+        run_table_job(job(home, rows_per_chunk=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
         file.write("one more\n")
-    with pytest.raises(ValueError, match="input_file rows: 23 before, 24 now.* same rows .* `overwrite=true`"):
+    with pytest.raises(ValueError, match="input_file rows: 23 before, 24 now.* same rows .* `restart=true`"):
         run_table_job(job(home))
     assert sorted(os.listdir(home / "out.npz.parts")) == kept
     assert parts_answered(home) == [0, 5]
-    run_table_job(job(home, overwrite=True))
+    run_table_job(job(home, restart=True))
     assert parts_answered(home)[2:] == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
 
 
 def test_a_run_that_was_killed_before_its_first_part_is_in_nobodys_way(home):  # noqa: F811
     (home / "out.npz.parts").mkdir()
-    (home / "out.npz.parts" / "manifest.json").write_text('{"rows_per_part": 7}')
+    (home / "out.npz.parts" / "manifest.json").write_text('{"rows_per_chunk": 7}')
     (home / "out.npz.parts" / ".part-00000000.0123456789abcdef.tmp").write_text("half")
     check_npz(run_table_job(job(home)))
 
@@ -121,7 +121,7 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder.mkdir()
     (folder / "mine.txt").write_text("dear")
     with pytest.raises(ValueError, match="cannot be used for the parts of this job: it contains mine"):
-        run_table_job(job(home, overwrite=True))
+        run_table_job(job(home, restart=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()
     with alone_in(folder), pytest.raises(ValueError, match="already writing to .*out.npz.parts .`output_file`"):

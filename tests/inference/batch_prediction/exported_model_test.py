@@ -136,9 +136,9 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
                                                                                   ["12", "May", "good"]]  # fmt: skip
     for name, words in (("label", "--keep_columns must not repeat the columns"), ("none", "missing column 'none'")):
-        rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
+        rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, restart="true")
         assert not rows and words in log, log
-    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
+    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", restart="true")
     assert [row["3"] for row in rows] == ["x", "y"]
 
 

@@ -57,7 +57,7 @@ def test_20_000_rows(home):
     for n, name in ((2_000, "short.txt"), (20_000, "long.txt")):
         (home / name).write_text("".join(f"{texts[i % 2_000]} {i}\n" for i in range(n)))
     folders = {name: home / name for name in ("short", "whole", "killed", "beam")}
-    flags = "--rows_per_part=500", "--num_shards=3"
+    flags = "--rows_per_chunk=500", "--num_shards=3"
     peaks = [_peak(_start(home, f"{rows}.txt", folders[name] / "out.jsonl", *flags))
              for rows, name in (("short", "short"), ("long", "whole"))]  # fmt: skip
     print(f"\npeak memory: {peaks[0]:.0f} MB for 2,000 rows, {peaks[1]:.0f} MB for 20,000")

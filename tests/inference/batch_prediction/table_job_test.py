@@ -41,7 +41,7 @@ def home(tmp_path):
 
 def job(home, name="out.npz", arrays=True, **more):
     maker = FakeMaker(str(home / "log"), arrays=arrays, **more.pop("maker", {}))
-    return TableJob(str(home / "in.txt"), str(home / name), maker, **{"rows_per_part": 5, **more})
+    return TableJob(str(home / "in.txt"), str(home / name), maker, **{"rows_per_chunk": 5, **more})
 
 
 def parts_answered(home):

@@ -26,7 +26,7 @@ def predict(tmp_path):
 
     def run(maker, *columns, name="out.jsonl", **options):
         output = tmp_path / name
-        run_table_job(TableJob(str(tmp_path / "in.tsv"), str(output), maker, columns, rows_per_part=2, **options))
+        run_table_job(TableJob(str(tmp_path / "in.tsv"), str(output), maker, columns, rows_per_chunk=2, **options))
         return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
     return run

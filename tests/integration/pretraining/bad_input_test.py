@@ -105,7 +105,7 @@ BAD = {
     "ALBERT without sentences": (
         ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
         r"Records for --objective=albert must have sentence labels; got records "
-        r"without them, such as HOME/unmasked_alone\.tfrecord; create them with create_pretraining_data and",
+        r"without them, such as HOME/unmasked_alone\.tfrecord; create them with `pretrain data` and",
     ),
     "RoBERTa with sentences": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],

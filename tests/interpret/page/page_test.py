@@ -247,7 +247,7 @@ def test_targets_as_words(bert):
 
 def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
-    start, end = [f"--model={model}", "a film"], [f"--output={page}"]
+    start, end = [f"--model={model}", "a film"], [f"--output_file={page}"]
     wrong = {
         "--views=attribution": r"Attributions require a head for labels, tags or answers; .* has no such head\. Use",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0; got 1; choose among them",

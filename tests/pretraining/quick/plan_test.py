@@ -67,7 +67,7 @@ def test_what_is_written_is_read_again(tmp_path):
 @pytest.mark.parametrize("text", ["{}", '{"phases": [3]}', "[]", "{"])
 def test_another_file_is_refused(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
-    with pytest.raises(ValueError, match=r"plan\.json (must be|is not) .*plan of pretrain_small"):
+    with pytest.raises(ValueError, match=r"plan\.json (must be|is not) .*plan of `pretrain quick`"):
         TrainingPlan.read(tmp_path)
 
 

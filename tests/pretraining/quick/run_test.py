@@ -53,7 +53,7 @@ def test_the_plan_says_it_all(make):
         "max_seq_length": 16, "train_batch_size": 8, "rows_per_second": 80.0, "num_train_steps": 3576,
         "rows": 10_000, "times_read": 2.861,
     }  # fmt: skip
-    assert len(plan["commands"]) == 5 and "train_vocabulary" in plan["commands"][0]
+    assert len(plan["commands"]) == 5 and "vocab train" in plan["commands"][0]
     assert "--phases=16x3576@8,32x2384@4" in plan["commands"][-1]
 
 

@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 
+from bert_tf.cli.commands import find
 from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS
 from bert_tf.pretraining.quick.recipe import SizeRecipe
 from bert_tf.pretraining.settings import QuickOptions
@@ -71,7 +72,7 @@ class Children:
 
     def execute(self, command, limit, inherited):
         assert len(inherited) == 1, "the lock"
-        program, words = command[3], command[4:]
+        program, _, words = find(command[3:])
         flags = {name: value for name, _, value in (word.removeprefix("--").partition("=") for word in words)}
         self.called.append((program, flags))
         seconds = self.seconds.get(program, 1.0)

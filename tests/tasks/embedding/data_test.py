@@ -39,7 +39,7 @@ def test_what_a_loss_reads(path):
     assert all(each.labels is None and each.text_b == ["a good film", "people"] for each in pairs.values())
     scored = read(["train", "dev", "test"], **files, loss="cosine", highest_score=5.0)
     assert [each.labels for each in scored.values()] == [[1, 0], [1, 0], None]
-    by_score = read(["train", "dev"], **files, eval_by="spearman", highest_score=10.0)
+    by_score = read(["train", "dev"], **files, eval_metric="spearman", highest_score=10.0)
     assert by_score["train"].labels is None and by_score["dev"].labels == [0.5, 0]
     three = read(["train"], **files, loss="triplet", text_column=["text_a", "text_b", "text_c"])["train"]
     assert three.text_c == ["bad film", "story"] and three.lines == [2, 3]
@@ -51,7 +51,7 @@ def test_sts_b(tmp_path):
     task = {"task_name": "sts-b", "data_dir": str(tmp_path)}
     assert read(["train", "dev"], **task, loss="cosine")["dev"].labels == [0.5]
     with pytest.raises(ValueError, match="Training on `task_name=sts-b`, whose pairs .* requires `loss=cosine`"):
-        read(["train", "dev"], **task, eval_by="spearman")
+        read(["train", "dev"], **task, eval_metric="spearman")
     with pytest.raises(ValueError, match="`task_name` must be a GLUE task with pair scores; got rte"):
         read(["dev"], **task | {"task_name": "rte"})
 
@@ -71,7 +71,7 @@ def test_sts_b(tmp_path):
         ({"margin": 0.2}, "`margin` requires `loss=contrastive` or `loss=triplet`; got `margin=0.2` with "
          "`loss=in_batch_negatives`"),
         ({"label_column": "label"}, r"`label_column` requires a loss that reads scores \(cosine, contrastive, "
-         r"margin_mse\), or `eval_by=spearman`; got `loss=in_batch_negatives`, which does not read"),
+         r"margin_mse\), or `eval_metric=spearman`; got `loss=in_batch_negatives`, which does not read"),
         ({"loss": "triplet", "highest_score": 5.0}, r"`highest_score` requires .* \(cosine, contrastive\), or"),
         ({"text_column": ["text_a"]}, "must name 2 or 3 columns for `loss=in_batch_negatives`; got 1"),
         ({"data_dir": "x"}, "got `data_dir` alone"),
@@ -140,7 +140,7 @@ def test_margins(tmp_path, path):
     columns = {"text_column": ["text_a", "text_b", "text_c"], "train_file": path, "eval_file": path}
     table = read(["train", "dev"], **columns, loss="margin_mse")
     assert table["train"].labels == [5, 0] and table["dev"].labels is None
-    by_score = read(["train", "dev"], **columns, loss="margin_mse", eval_by="spearman", highest_score=5.0)
+    by_score = read(["train", "dev"], **columns, loss="margin_mse", eval_metric="spearman", highest_score=5.0)
     assert by_score["train"].labels == [5, 0] and by_score["dev"].labels == [1, 0]
     with pytest.raises(ValueError, match="`highest_score` cannot be combined with `loss=margin_mse`"):
         read(["train"], **columns, loss="margin_mse", highest_score=5.0)
@@ -202,7 +202,7 @@ def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_
     pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
     encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
     assert not encoded.targets
-    by_score = EmbeddingTask(tiny.config(), loss=loss, eval_by="spearman")
+    by_score = EmbeddingTask(tiny.config(), loss=loss, eval_metric="spearman")
     assert by_score.example_losses(tf.ones([2, 2, 4]), {"label_values": tf.ones(2)}) is None
 
 
@@ -227,7 +227,7 @@ RANKED_VECTORS[1, :3, :2] = [(0, 3), (0.1, 0.9), (0.9, 0.1)]
 
 def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
     path = write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances"))
-    given = options(EmbeddingOptions, eval_file=str(path), train_file=str(path), eval_by="ranking")
+    given = options(EmbeddingOptions, eval_file=str(path), train_file=str(path), eval_metric="ranking")
     data = EmbeddingTask.read_data(given, ["train", "dev"], None).examples
     assert [len(each) for each in data.values()] == [3, 2]  # a training example per relevant document
     assert not check_samples({kind: EmbeddingTask.checked_examples(each, None, given) for kind, each in data.items()})
@@ -239,7 +239,7 @@ def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
     assert task.example_losses(tf.constant(RANKED_VECTORS), {}) is None
     report = task.error_report(SplitPredictions("dev", data["dev"], encoded, RANKED_VECTORS, None))
     assert report.ranks.tolist() == [2, 1]
-    short = EmbeddingTask(tiny.config(), eval_by="ranking", matryoshka_dims=(32, 1))
+    short = EmbeddingTask(tiny.config(), eval_metric="ranking", matryoshka_dims=(32, 1))
     assert short.metrics(RANKED_VECTORS, encoded).keys() == set(short.metric_names)
     assert higher_is_better("ndcg_at_10_dim_1")
 
@@ -250,11 +250,11 @@ def test_a_run_is_ranked_with_its_qrels(tmp_path):
              "documents_file": ("documents.tsv", "d1\tfilm\nd2\tmusic\nd3\tpeople\n")}  # fmt: skip
     for name, text in files.values():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    given = {flag: str(tmp_path / name) for flag, (name, _) in files.items()} | {"eval_by": "ranking"}
+    given = {flag: str(tmp_path / name) for flag, (name, _) in files.items()} | {"eval_metric": "ranking"}
     [examples] = read(["dev"], **given).values()
     assert (examples.documents, examples.relevances, examples.judged) == ([["film", "music"]], [[0, 1]], [[1, 1]])
     path = str(write_jsonl(tmp_path / "lists.jsonl", RANKINGS, ("query", "documents", "relevances")))
     with pytest.raises(ValueError, match=r"`queries_file` requires a run \(.run or .trec\) among the data files"):
         read(["dev"], **given | {"eval_file": path})
-    with pytest.raises(ValueError, match="`eval_by=ranking` requires queries with documents; got `task_name=sts"):
-        read(["dev"], task_name="sts-b", data_dir="x", eval_by="ranking")
+    with pytest.raises(ValueError, match="`eval_metric=ranking` requires queries with documents; got `task_name=sts"):
+        read(["dev"], task_name="sts-b", data_dir="x", eval_metric="ranking")

@@ -155,7 +155,7 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
     tiny.write_tsv(tmp_path / "scored.tsv", [(*pair, str(n % 2)) for n, pair in enumerate(pairs(9))],
                    "text_a\ttext_b\tlabel")  # fmt: skip
     asked = {"output_dir": str(trained / "out"), "predict_file": str(tmp_path / "scored.tsv"), "do_predict": True}
-    run(**asked, do_eval=True, eval_file=str(tmp_path / "scored.tsv"), eval_by="spearman")
+    run(**asked, do_eval=True, eval_file=str(tmp_path / "scored.tsv"), eval_metric="spearman")
     found = scores(trained / "out", "eval_results_scored.txt")  # a file other than that of the training
     names = ("eval_spearman", "eval_pearson")
     assert found.keys() == {*names, *(f"{name}_dim_16" for name in names), "global_step"}
@@ -229,7 +229,7 @@ def test_it_learns_from_lists_of_any_length(trained, tmp_path):
     run(**given, output_dir=str(tmp_path / "out"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
         train_batch_size=8, num_train_epochs=6.0, learning_rate=1e-3)  # fmt: skip
     run(**given, output_dir=str(tmp_path / "kept"), do_train=True, train_file=str(tmp_path / "train.jsonl"),
-        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_by="ranking",
+        train_batch_size=8, num_train_epochs=2.0, learning_rate=1e-3, eval_metric="ranking",
         metric_for_best_model="ndcg_at_10", save_checkpoints_steps=4)  # fmt: skip
     assert scores(tmp_path / "kept").keys() == {"eval_mrr_at_10", "eval_ndcg_at_10", "eval_map", "global_step"}
     before, after = scores(tmp_path / "before"), scores(tmp_path / "out")

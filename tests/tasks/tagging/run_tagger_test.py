@@ -38,14 +38,14 @@ COLUMNS = ["id", "tags", "predicted_tags", "probability", "text"]
 DEEP = [*TRAIN, "--init_checkpoint=HOME/deep"]  # of two layers, for the slow tests
 MORE = {
     "another file": ["--do_eval", "--eval_file=HOME/train.txt", "--output_dir=HOME/whole"],
-    "frozen": [*DEEP, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
-               "--output_dir=HOME/frozen", "--keep_optimizer"],
+    "frozen": [*DEEP, *ASK, "--do_export", "--feature_layers=weighted_sum_all", "--lstm_units=16",
+               "--learning_rate=1e-2", "--output_dir=HOME/frozen", "--keep_optimizer"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
 }  # fmt: skip
 OPTIONS = [*DEEP, "--do_eval", "--eval_file=HOME/dev.jsonl", "--metric_for_best_model=f1_FLAW", "--early_stopping=2",
            "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
            "--save_checkpoints_steps=10", "--output_dir=HOME/options"]  # fmt: skip
-FROZEN = [*TRAIN, "--features=last"]
+FROZEN = [*TRAIN, "--feature_layers=last"]
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
     "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train requires sentences. Specify --train_file"),
@@ -60,15 +60,15 @@ BAD = {  # case -> arguments, what the message says
     "stride": ([*TRAIN, "--doc_stride=15", OUT],
                "--doc_stride must be from 1 to 14, the number of tokens that fit into a sequence of --max_seq_length"),
     "lora": ([*FROZEN, "--lora_rank=2", OUT],
-             "--features and --lora_rank cannot be combined. Remove one."),
-    "shallow": ([*TRAIN, "--features=concat_last_4", OUT],
-                "--features=concat_last_4 requires a model with at least 4 layers, but this one has 1"),
+             "--feature_layers and --lora_rank cannot be combined. Remove one."),
+    "shallow": ([*TRAIN, "--feature_layers=concat_last_4", OUT],
+                "--feature_layers=concat_last_4 requires a model with at least 4 layers, but this one has 1"),
     "adapters": ([*TRAIN, "--lstm_units=8", "--lora_rank=2", OUT],
                  "--lstm_units and --lora_rank cannot be combined. Remove one."),
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
                         "The heads of a model must belong to one class"),
-    "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
-                  "--features requires --do_train."),
+    "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--feature_layers=last", OUT],
+                  "--feature_layers requires --do_train."),
     "overlap": ([*TRAIN, "--train_file=HOME/train.txt,HOME/overlap.jsonl", OUT],
                 "overlap.jsonl:1: entities must not overlap; got X 'a b' at 0 to 3, and Y 'b' at 2 to 3"),
     "encoding": ([*TRAIN, "--encoding=latin-0", OUT], "--encoding must be an encoding that Python knows"),
@@ -206,7 +206,7 @@ def test_all_that_fine_tuning_has_works_for_it(home, deep):
 def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home, deep):
     options = ["--precision=mixed_bfloat16", "--gradient_accumulation_steps=2", "--metric_for_best_model=f1",
                "--save_format=bert_tf", "--class_weights=balanced", "--save_checkpoints_steps=30", "--do_export",
-               "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2"]  # fmt: skip
+               "--feature_layers=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2"]  # fmt: skip
     for xla in ("false", "true"):
         out = f"{home}/frozen-{xla}"
         line = [*DEEP, *ASK, *options, f"--use_xla={xla}", f"--output_dir={out}"]

@@ -40,10 +40,11 @@ def _task(**options):
 
 
 def test_a_frozen_encoder_is_not_random():
-    check_frozen(options(TaggingOptions, features="last", init_checkpoint="some"))
+    check_frozen(options(TaggingOptions, feature_layers="last", init_checkpoint="some"))
     check_frozen(options(TaggingOptions))
-    with pytest.raises(ValueError, match="`features` requires `init_checkpoint`.* got `features=last` alone"):
-        check_frozen(options(TaggingOptions, features="last"))
+    message = "`feature_layers` requires `init_checkpoint`.* got `feature_layers=last` alone"
+    with pytest.raises(ValueError, match=message):
+        check_frozen(options(TaggingOptions, feature_layers="last"))
 
 
 def test_each_type_has_both_of_its_tags():
@@ -251,5 +252,5 @@ def test_ids_alone_are_answered_piece_by_piece():
 
 
 def test_what_decides_a_training():
-    assert _task(layers="last", lstm_units=8).identity() == {"features": "last", "lstm_units": 8}
+    assert _task(layers="last", lstm_units=8).identity() == {"feature_layers": "last", "lstm_units": 8}
     assert _task().to_dict() == {"labels": LABELS, "scheme": "iob2", "doc_stride": 64} and not _task().identity()
