@@ -13,6 +13,7 @@ from bert_tf.models.config import EncoderConfig
 GOOD, BAD = ("good", "great", "warm", "funny"), ("bad", "dull", "cold", "empty")
 FILL = ("the", "film", "is", "a", "story", "of", "people", "and", "music", "to", "see", "it")
 VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *FILL, "##s", ".", ",")
+FAIRSEQ_VOCAB = ("<s>", "<pad>", "</s>", "<unk>", *VOCAB, "<mask>")  # as in MPNet
 MODERNBERT = {  # changes to `config`
     "model_type": "modernbert", "num_hidden_layers": 2, "type_vocab_size": 0, "has_pooler": False, "norm_first": True,
     "first_attention_norm": False, "gated_mlp": True, "head_norm": True, "classifier_act": "gelu", "norm_bias": False,

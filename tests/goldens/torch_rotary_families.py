@@ -41,8 +41,8 @@ _KEYS = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention
 _CODE = {"AutoModel": "somebody/model--modeling.Model"}
 
 
-def _rope(form, width):
-    """Returns what Transformers calls the positions of a case."""
+def rope_parameters(form: str | tuple, width: int) -> dict:
+    """Returns what Transformers calls the positions of a case with heads of that width."""
     if isinstance(form, str):
         return {"rope_type": "default", "rope_theta": _BASE}
     factor, base, _ = form
@@ -53,7 +53,7 @@ def _rope(form, width):
 
 def _model(name, changes, form):
     kind, shape = getattr(transformers, name), {**_SHAPE, **changes}
-    rope = _rope(form, shape["hidden_size"] // shape["num_attention_heads"])
+    rope = rope_parameters(form, shape["hidden_size"] // shape["num_attention_heads"])
     return kind(kind.config_class(**shape, rope_parameters=rope, attn_implementation="eager")).eval()
 
 

@@ -17,15 +17,21 @@ _SHAPE = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24, 
           "initializer_range": 0.1}  # fmt: skip
 _RELATIVE = {"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm", "type_vocab_size": 0,
              "pos_att_type": ["p2c", "c2p"], "position_buckets": 8, "position_biased_input": False}  # fmt: skip
-# The family -> the folder of its tokenizer (None: `tiny.VOCAB`), and what its configuration has.
+# The family -> the folder of its tokenizer, or the tokens of its WordPiece vocabulary, and what its configuration has.
 FAMILIES = {
-    "bert": (None, {"type_vocab_size": 2}),
-    "distilbert": (None, {}),
-    "electra": (None, {"embedding_size": 8, "type_vocab_size": 2}),
+    "bert": (tiny.VOCAB, {"type_vocab_size": 2}),
+    "distilbert": (tiny.VOCAB, {}),
+    "electra": (tiny.VOCAB, {"embedding_size": 8, "type_vocab_size": 2}),
+    "ernie": (tiny.VOCAB, {"use_task_id": True, "task_type_vocab_size": 3, "type_vocab_size": 4}),
     "albert": ("unigram", {"embedding_size": 8, "type_vocab_size": 2}),
     "roberta": ("byte_bpe", {"type_vocab_size": 1}),
+    "roberta-prelayernorm": ("byte_bpe", {"type_vocab_size": 1}),
     "xlm-roberta": ("unigram", {"type_vocab_size": 1}),
+    "camembert": ("whole/4/camembert", {"type_vocab_size": 1}),
+    "mpnet": (tiny.FAIRSEQ_VOCAB, {}),
     "modernbert": ("modernbert", {"local_attention": 8}),
+    "nomic_bert": (tiny.VOCAB, {"hidden_act": "silu", "type_vocab_size": 2}),
+    "new": (tiny.VOCAB, {"rope_theta": 50.0, "rope_scaling": {"type": "ntk", "factor": 2.0}}),
     "deberta-v2": ("deberta", _RELATIVE),
 }
 _WORDS = (*tiny.FILL, *tiny.GOOD, *tiny.BAD)
@@ -56,12 +62,12 @@ def tokenizer_of(folder, model_type, kinds=None):
     that run in the graph."""
     from bert_tf.tokenization.registry import TOKENIZERS
 
-    name, _ = FAMILIES[model_type]
-    if name:
-        shutil.copytree(_FOLDER / name, folder)
+    source, _ = FAMILIES[model_type]
+    if isinstance(source, str):
+        shutil.copytree(_FOLDER / source, folder)
     else:
         pathlib.Path(folder).mkdir()
-        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in tiny.VOCAB), encoding="utf-8")
+        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in source), encoding="utf-8")
     if model_type == "xlm-roberta":
         (folder / "spiece.model").rename(folder / "sentencepiece.bpe.model")
     row = family(model_type)

@@ -15,7 +15,7 @@ from bert_tf.tokenization.composition import Composer, combining_marks
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity
 from tests.conftest import ROOT
-from tests.tokenization.rust import differences, mixed_texts, xnli_texts
+from tests.tokenization.rust import differences, mixed_texts, script_texts, xnli_texts
 
 FOLDER = parity.GOLDENS / "tokenizers" / "modernbert"
 
@@ -116,7 +116,7 @@ def test_a_tokenizer_json_of_another_kind_is_refused(section, value, message, tm
 
 @pytest.mark.slow
 def test_real_texts(shared_data, tmp_path):
-    texts = xnli_texts(shared_data) + mixed_texts()
+    texts = xnli_texts(shared_data) + mixed_texts() + script_texts()
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     script = ROOT / "tests" / "goldens" / "modernbert_tokenizer.py"
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"

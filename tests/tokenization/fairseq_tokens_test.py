@@ -17,7 +17,7 @@ from tests import parity, tiny
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 WHOLE = parity.GOLDENS / "tokenizers" / "whole" / "4"
-PIECES = ("<s>", "<pad>", "</s>", "<unk>", *tiny.VOCAB, "<mask>")
+PIECES = tiny.FAIRSEQ_VOCAB
 
 
 def _read(folder, model_type, **options):
