@@ -126,4 +126,7 @@ def test_real_texts(shared_data, tmp_path):
     print(f"{len(found)} of {len(golden['texts']):,} texts have other offsets")
     assert not any(each.of_ids for each in found)
     # A mark behind a character that NFC takes apart: it came from itself, for Rust from the character before it.
-    assert len(found) < 30 and all(any(map(unicodedata.combining, each.text)) for each in found)
+    assert all(any(map(unicodedata.combining, each.text)) for each in found)
+    made_up = {*script_texts()}  # some scripts have many such characters
+    assert sum(each.text in made_up for each in found) < 60
+    assert sum(each.text not in made_up for each in found) < 30

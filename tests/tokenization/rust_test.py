@@ -49,7 +49,7 @@ LIMITS = {
     "byte_bpe": (0, 0, 0),
     "unigram": (100, 20, 20),
     "unigram_without_map": (100, 2000, 20),
-    "wordpiece": (90, 450, 20),
+    "wordpiece": (90, 450, 80),
 }
 # Kind of unigram -> the file of its model, and how the model normalizes texts.
 MODELS = {"unigram": ("spiece.model", "nmt_nfkc"), "unigram_without_map": ("sentencepiece.bpe.model", "identity")}
