@@ -128,7 +128,7 @@ def test_commands_are_found_in_blocks(tmp_path, monkeypatch, language):
     text, expected = BLOCKS[language]
     monkeypatch.setattr(commands, "ROOT", tmp_path)
     page = tmp_path / "page.md"
-    page.write_text(f"Words `bert-tf\nask`.\n\n```{language}\n{text}```\n\n    make lint\n", encoding="utf-8")
+    page.write_text(f"Words `bert-tf client\nask`.\n\n```{language}\n{text}```\n\n    make lint\n", encoding="utf-8")
     assert [command.text for command in commands.in_blocks(page)] == [*expected, "make lint"]
     assert commands.in_sentences(page) == ["bert-tf client ask"]
 
