@@ -73,8 +73,13 @@ def _type(flag):
 
 
 def _comment(text, arguments):
-    """Returns the lines of a help text in which flags are written as arguments."""
-    text = re.sub(r"--(\w+)((?:=\w+)?)", lambda found: f"`{arguments.get(found[1], found[1])}{found[2]}`", text)
+    """Returns the lines of a help text in which flags are written as arguments, except those of commands in it."""
+    parts = text.split("`")
+    parts[::2] = [
+        re.sub(r"--(\w+)((?:=\w+)?)", lambda found: f"`{arguments.get(found[1], found[1])}{found[2]}`", part)
+        for part in parts[::2]
+    ]
+    text = "`".join(parts)
     return textwrap.wrap(f'"""{text}"""', 116, initial_indent="    ", subsequent_indent="    ")
 
 
