@@ -24,7 +24,7 @@ from absl import flags, logging
 
 from bert_tf.cli import usage
 from bert_tf.cli.closed_output import is_output_closed
-from bert_tf.cli.commands import shown_name
+from bert_tf.cli.commands import command_name
 from bert_tf.cli.flag_files import check_dashes, expand_flag_files
 from bert_tf.cli.given_files import check_files, check_output_paths
 from bert_tf.runs.devices import strategy_name
@@ -184,7 +184,7 @@ def parse_flags(program: str, table: Iterable[Flag], words: Iterable[str]) -> Se
     try:
         parse(values, table, list(words))
     except ValueError as error:
-        shown = shown_name(program)
+        shown = command_name(program)
         raise ValueError(f"Flags of `{shown}`: {error} See `bert-tf {shown} --help=all`.") from error
     return read_settings(values, [flag.name for flag in table])
 

@@ -128,7 +128,7 @@ def load_command(name: str) -> Any:
     return importlib.import_module(f"bert_tf.cli.{name}")
 
 
-def shown_name(name: str) -> str:
+def command_name(name: str) -> str:
     """Returns the name that messages use for one of `PROGRAMS`, or for a custom task's "train NAME"."""
     return COMMANDS[name].alias if name in COMMANDS else name
 

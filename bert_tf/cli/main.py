@@ -84,7 +84,7 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
             return
 
         if words is not None:
-            sys.argv = [f"bert-tf {typed or commands.shown_name(name)}", *words]
+            sys.argv = [f"bert-tf {typed or commands.command_name(name)}", *words]
         module = commands.load_command(name) if name in PROGRAMS else _custom_task(name)
         if extent := usage.asked_for(sys.argv[1:]):
             print(usage.help_page(module, name, sys.argv[0], with_all=extent == "all"))

@@ -4,8 +4,9 @@
         --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-A Python server. It serves the newest version under EXPORT_DIR, and each newer one once it appears. A SavedModel is a
-program that runs with your permissions: check a model from an untrusted source with `bert-tf verify MODEL --inspect`
+A Python server. It serves the newest version under EXPORT_DIR, and each newer
+one once it appears. A SavedModel is a program that runs with your permissions:
+check a model from an untrusted source with `bert-tf verify MODEL --inspect`
 first.
 """
 

@@ -98,7 +98,7 @@ def _program(words):
             tables[name] = flags
     found = commands.find(words)
     if found.name not in tables:
-        tunable = ", ".join(map(commands.shown_name, tables))
+        tunable = ", ".join(map(commands.command_name, tables))
         raise ValueError(
             f"The first argument must be the command to tune: one of {tunable}; got {found.typed or 'none'}. "
             "Example: `bert-tf tune train classifier --search=... -- --train_file=...`."

@@ -4,10 +4,12 @@
     bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
     bert-tf verify untrusted_model --inspect
 
-Replays the golden requests of the newest version, or of the version whose directory is given, in this process or on a
-server, and prints the largest difference per signature. A SavedModel is a program that runs with your permissions:
---inspect lists what its graph would do without running it. Exits with status 1 if a signature is missing, an output
-differs, or an inspected model has side effects, such as file access.
+Replays the golden requests of the newest version, or of the version whose
+directory is given, in this process or on a server, and prints the largest
+difference per signature. A SavedModel is a program that runs with your
+permissions: --inspect lists what its graph would do without running it. Exits
+with status 1 if a signature is missing, an output differs, or an inspected
+model has side effects, such as file access.
 """
 
 import dataclasses

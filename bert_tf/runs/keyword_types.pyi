@@ -84,7 +84,7 @@ class FineTuningKeywords(TypedDict, total=False):
     """Number of layers to freeze, from the embeddings up; `all` freezes the whole encoder, so that only the head is
     trained. Requires `train`."""
     layerwise_lr_decay: float
-    """Learning-rate multiplier per layer, from the top down. 1: all layers train at the same learning rate.
+    """Learning-rate multiplier per layer, from the top down. With 1, all layers train at the same learning rate.
     Requires `train`."""
     unfreeze_epochs: float
     """Gradual unfreezing: only the head is trained first, and each time this many epochs have passed, one more
@@ -101,7 +101,7 @@ class FineTuningKeywords(TypedDict, total=False):
     keep_checkpoints: int
     """How many recent checkpoints to keep."""
     keep_optimizer: bool
-    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
+    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both contain only the model once the
     run has ended. Requires `train`."""
     save_format: Sequence[str] | str
     """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
@@ -170,8 +170,8 @@ class FineTuningKeywords(TypedDict, total=False):
     predict_batch_size: int
     """Batch size of prediction."""
     export_dir: str | os.PathLike[str] | None
-    """Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: export in
-    `output_dir`, or litert, onnx or openvino there with that value of `export_for`."""
+    """Model base directory, as for TensorFlow Serving; the export becomes its next version. Default: the
+    subdirectory export of `output_dir`, or litert, onnx or openvino with that value of `export_for`."""
     int8_tolerance: float
     """Maximum relative drop of a metric in int8; nothing is exported if a metric drops further. Requires
     `export_dtype=int8` and `eval`."""
@@ -202,27 +202,29 @@ class FineTuningKeywords(TypedDict, total=False):
     """With `loss=in_batch_negatives` or `loss=margin_mse`: temperature that divides the cosines. For margin_mse,
     the default suits differences between logits."""
     margin: float
-    """With `loss=contrastive` or `loss=triplet`: distance, in cosines, that is far enough."""
+    """With `loss=contrastive` or `loss=triplet`: margin in cosine distance, beyond which dissimilar texts do not
+    add to the loss."""
     matryoshka_dims: Sequence[str] | str | None
     """Numbers of leading dimensions to train as embeddings of their own, such as 384,256,128,64. The loss is the
     mean over them (Matryoshka representation learning). Default: all dimensions only."""
     prompts: str | None
     """Texts to prepend in training, evaluation and searches: a JSON object with query, for first texts, and
-    document, for all others; or one text for all. If empty, nothing is prepended. Default: as `init_checkpoint`
-    says."""
+    document, for all others; or one text for all. If empty, nothing is prepended. Default: those of
+    `init_checkpoint`."""
     eval_metric: str
     """Evaluation. spearman: rank correlation of scores and cosines; retrieval: how often text_a retrieves its own
     text_b; ranking: order of each query's documents by MRR@10, nDCG@10 and MAP, of an `eval` as for `train
     reranker`; auto: spearman or retrieval, whichever fits `loss`."""
     layers: str | None
-    """Encoder layers to pool, by name. Default: as `init_checkpoint` says, otherwise last."""
+    """Encoder layers to pool, by name. Default: those of `init_checkpoint` if it has a pooling, otherwise last."""
     pooling: Sequence[str] | str | None
-    """Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: as
-    `init_checkpoint` says, otherwise mean."""
+    """Pooling of token features into one vector; the vectors of several poolings are concatenated. Default: that of
+    `init_checkpoint` if it has one, otherwise mean."""
     normalize: bool | None
-    """Scale each embedding to unit length. Default: as `init_checkpoint` says, otherwise false."""
+    """Scale each embedding to unit length. Default: the setting of `init_checkpoint` if it has one, otherwise
+    false."""
     fit_abstention: float | None
-    """Choose, on `eval`, the lowest confidence threshold at which this share of the accepted predictions is
+    """Choose, on `eval`, the lowest confidence threshold at which this fraction of the accepted predictions is
     correct, such as 0.95 (selective prediction). The threshold is stored with the model, which then reports whether
     each prediction is confident. Requires `eval`."""
     lstm_units: int | None
@@ -247,7 +249,7 @@ class FineTuningKeywords(TypedDict, total=False):
     """Weights of the labels in the loss: `balanced`, label:weight pairs, or a .json file with an object of labels
     and weights. Other labels have weight 1. Requires `train`."""
     label_smoothing: float
-    """Share of the target distribution that is spread over all labels. Requires `train`."""
+    """Fraction of the target distribution that is spread over all labels. Requires `train`."""
     rename_labels: Sequence[str] | str
     """With a trained model as `init_checkpoint`: old:new pairs of a label of the model and its name in `train`.
     Renamed labels keep their weights in the head, like labels with unchanged names. Requires `train`."""
@@ -299,9 +301,9 @@ class PretrainingKeywords(TypedDict, total=False):
     phrase_file: str | os.PathLike[str] | None
     """With `masking=phrase`: file of phrases and names, one per line."""
     mask_token_prob: float
-    """Share of the masked tokens that is replaced with [MASK]."""
+    """Fraction of the masked tokens to replace with [MASK]."""
     random_token_prob: float
-    """Share of the masked tokens that is replaced with a random token; the rest stays unchanged."""
+    """Fraction of the masked tokens to replace with a random token; the rest stays unchanged."""
     overwrite_output_dir: bool | os.PathLike[str]
     """Delete an earlier run in `output_dir` and start over. Otherwise, an interrupted run resumes. Requires
     `input_file`."""
@@ -310,7 +312,7 @@ class PretrainingKeywords(TypedDict, total=False):
     keep_checkpoints: int
     """How many recent checkpoints to keep."""
     keep_optimizer: bool
-    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both hold only the model once the
+    """Keep the optimizer state in the last and the best checkpoint. Otherwise, both contain only the model once the
     run has ended. Requires `input_file`."""
     save_format: Sequence[str] | str
     """Formats in which the trained model is also saved, each in a subdirectory of `output_dir` with the format's
@@ -392,9 +394,9 @@ class PretrainingKeywords(TypedDict, total=False):
     """Teacher model; its vocabulary must be that of the records. May be a name on the Hugging Face Hub:
     organization/model. Requires `objective=distillation`."""
     phases: str | None
-    """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a share of `num_train_steps`,
-    and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files of `input_file`
-    whose sequences have its length."""
+    """Training phases in order, with sequences of different lengths: LENGTHxSTEPS, or a percentage of
+    `num_train_steps`, and @BATCH if the batch size differs, such as 128x90%,512x10%@8. Each phase reads the files
+    of `input_file` whose sequences have its length."""
     recipe: str | None
     """Recipe by name: sets flags you omit, and logs their values."""
     num_train_steps: int
@@ -421,7 +423,7 @@ class PretrainingKeywords(TypedDict, total=False):
     roberta or ernie; left_to_right: causal language modeling; electra: replaced-token detection against a small
     generator; distillation: matching the representations of `teacher`."""
     generator_size: float
-    """Width, heads and feed-forward width of the generator, as a share of the model's. Requires
+    """Width, heads and feed-forward width of the generator, as a fraction of the model's. Requires
     `objective=electra`."""
     dropout_prob: float | None
     """Dropout rate in pretraining; the saved model keeps the rate of its configuration, for fine-tuning. Default:

@@ -36,7 +36,7 @@ def told(monkeypatch, caplog):
 def _check(command, name):
     """Asserts that the command is one of ours, and returns the settings that its program would have."""
     program, typed, words = commands.find(command[3:])
-    assert command[:3] == [PROGRAM, "-m", "bert_tf"] and program == name and typed == commands.shown_name(name)
+    assert command[:3] == [PROGRAM, "-m", "bert_tf"] and program == name and typed == commands.command_name(name)
     values, table = flags.FlagValues(), commands.load_command(name).FLAGS
     command_runner.define(values, table)
     assert values([name, *words]) == [name]

@@ -109,7 +109,7 @@ def test_refuses_records_without_the_expected_features(tmp_path):
     good = {"input_ids": 16, "masked_lm_ids": 3, "next_sentence_labels": None}
     assert set(read_records([path], names=("input_ids",), expect=good).element_spec) == {"input_ids"}
     for names, expect, message in (
-        (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* `max_seq_length=128`"),
+        (("input_ids",), {"input_ids": 128}, r"contain input_ids as 128 int64; got 16 int64; .* `max_seq_length=128`"),
         (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
         (("input_ids",), {"sentence_ids": None}, r"lacks sentence_ids. Its records contain input_ids, "),
         (("sentence_ids",), None, r"lacks sentence_ids. Its records contain"),

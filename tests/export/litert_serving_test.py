@@ -104,7 +104,7 @@ def test_what_it_cannot_compute_is_refused_and_loses_nothing(server):
     unknown = [right | {"input_ids": [[number] * 8]} for number in (9_999, 8_888)]
     refusals = (
         (flat, "must have 2 axes"),
-        ({key: [[]] for key in right}, "has none"),
+        ({key: [[]] for key in right}, "must have at least one token per sequence; got none"),
         (too_long, f"may have {LENGTH} tokens in a sequence and has {LENGTH + 1}"),
         (unequal, "shape"),
         ({"input_ids": right["input_ids"]}, "input_mask"),

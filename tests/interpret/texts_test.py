@@ -224,7 +224,7 @@ def test_a_left_to_right_model_does_not_look_ahead():
         (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "must be the position of a token, from 0 to 2"),
         (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head; .* does not have one"),
         (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "require a head for labels"),
-        (lambda b: inspect.attributions(b.encoder, ["a"]), "answers; an encoder alone has none"),
+        (lambda b: inspect.attributions(b.encoder, ["a"]), "answers; an encoder alone has no such head"),
         (lambda b: inspect.attributions(b, ["a"], "ugly"), "one of the model's labels, bad, good. Got 'ugly'"),
         (lambda b: inspect.attributions(b, ["a"], baseline="zero"), "`baseline` must be one of pad, mask"),
         (lambda b: inspect.attributions(b, ["a"], steps=0), "`steps` must be at least 1"),

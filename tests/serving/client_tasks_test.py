@@ -143,7 +143,7 @@ def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
     texts.write_text("s\tc\n")
     flags = ("--model_name=named", f"--input_file={texts}", "--concurrency=1", "--seconds=0.1", "--warmup_seconds=0")
     assert message in run(named, *flags, program="load_test").stderr
-    assert run(named, *flags, "--inputs=source,claim", program="load_test").stdout.startswith("1 caller: ")
+    assert run(named, *flags, "--inputs=source,claim", program="load_test").stdout.startswith("1 client: ")
     wrong = "--inputs must be the inputs of the model, claim, source; got a,b."
     assert wrong in run(named, *flags, "--inputs=a,b", program="load_test").stderr
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import bert_tf
-from bert_tf.cli.main import PROGRAMS
+from bert_tf.cli.commands import COMMANDS
 from tests import other_envs, toml
 from tests.conftest import ROOT
 from tools import install
@@ -93,7 +93,8 @@ def test_the_version_has_its_entry_of_changes():
 
 def test_every_program_is_among_the_changes():
     text = _text(CHANGELOG)
-    assert [name for name in PROGRAMS if not re.search(rf"\b{name}\b", text)] == []
+    names = [command.alias for command in COMMANDS.values()]
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_the_lock_of_the_site_has_what_the_extra_wants():

@@ -79,7 +79,7 @@ def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
     glue_report.write_glue_report(here, glue_runs.all_finished(here), compared=[rte])
     page, table = (here / "report.html").read_text(), (here / "results.tsv").read_text().splitlines()
     assert page.count("6 seeds, 5 of which learned nothing (one prediction for all)") == 2  # so far, and of the task
-    assert f"{ONE}, seed 1 (always &#x27;1&#x27;);" in page and "5 of rte" in page and "5 of 6 here" in page
+    assert f"{ONE}, seed 1 (always &#x27;1&#x27;);" in page and "5 of rte" in page and "5 of 6 and 1 of 3" in page
     assert [line.split("\t")[-1] for line in table if line.startswith("rte")] == ["1", "1", "", "1", "1", "1"]
     results = json.loads((here / "results.json").read_text())
     assert [row["runs_of_one_answer"] for row in results["settings"]] == [1, 5, 2]

@@ -182,7 +182,7 @@ def test_rows_without_a_text_are_skipped(home, caplog):
 
 def test_rows_without_a_text_end_the_job_before_it_starts(home):
     for name, on_null, words in (
-        ("out.jsonl", "error", "with `on_null=error`. 7 rows of 23 have none, in lines 3, .*, or pass `on_null="),
+        ("out.jsonl", "error", "with `on_null=error`. 7 rows of 23 have no text, in lines 3, .*, or pass `on_null="),
         ("out.npz", "null", "arrays have no null. .* pass `on_null=skip`, or write `output_file` as .jsonl"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -224,7 +224,7 @@ def test_an_id_must_not_have_the_name_of_an_output(home):
 
 
 def test_arrays_hold_no_null(home):
-    with pytest.raises(ValueError, match="have no null. 7 rows of 23 have none, in lines 3, 6, .* Add"):
+    with pytest.raises(ValueError, match="have no null. 7 rows of 23 have no text, in lines 3, 6, .* Add"):
         run_table_job(_with_gaps(home, "out.npz"))
     assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
 

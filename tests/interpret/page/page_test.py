@@ -95,7 +95,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
     with pytest.raises(ValueError, match="`top_k` must be at least 1. Got 0; the default is 5"):
         visualize(bert, "a film", top_k=0)
-    with pytest.raises(ValueError, match="`texts` must be strings; got None;"):
+    with pytest.raises(ValueError, match=r"`texts` must be strings; got None\."):
         visualize(bert, None)
     with pytest.raises(ValueError, match=r"`heads` must be a dict from layers to heads; got \[0, 1\]\."):
         inspect.heads_off(bert, [0, 1])
@@ -136,7 +136,7 @@ def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
 def test_a_page_does_not_tell_where_the_model_lies(trained):
     facts = gather(bert_tf.load(trained), ["a film"]).facts
     [missing] = [view["missing"] for view in facts["views"] if view["name"] == "masked_words"]
-    assert "reviews has none" in missing and str(trained.parent) not in json.dumps(facts)
+    assert "reviews does not have one" in missing and str(trained.parent) not in json.dumps(facts)
 
 
 def test_a_model_without_heads_says_why_views_are_not_there():

@@ -147,7 +147,7 @@ def test_margins(tmp_path, path):
     with pytest.raises(ValueError, match="`label_column` requires a table; got queries with lists .*lists.jsonl"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
-    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; create the file with `bert-tf mine_"):
+    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; create the file with `bert-tf data"):
         read(["train"], train_file=str(none), loss="margin_mse")
     short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
                         ("query", "positives", "negatives", "scores"))  # fmt: skip

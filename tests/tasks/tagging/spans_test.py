@@ -175,7 +175,7 @@ def test_words_between_spaces_lose_a_type(tmp_path):
     ({"text": "ab", "entities": 1}, r"'entities' must be a list of entities; got 1"),
     ({"text": "ab", "entities": [[0, 1]]}, r"an entity must have a start, an end and a type; got \[0, 1\]"),
     ({"text": "ab", "entities": [[0, 3, "X"]]}, r"0 <= start < end <= 2, the length of the text.*\[0, 3, 'X'\]"),
-    ({"text": "ab", "entities": [{"start": 0, "end": 1}]}, r"the type of an entity must be a text"),
+    ({"text": "ab", "entities": [{"start": 0, "end": 1}]}, r"the type of an entity must be a string; got"),
     ({"text": "a \U0001f4a9 b", "entities": [{"start": 5, "end": 6, "type": "X"}]}, "<= 5, the length of the text"),
     ({"text": "a b", "entities": [{"start": 0, "end": 1, "type": "X", "text": "b"}]},
      r"the text of an entity must be at its offsets.*got 'b', but 'a' is at 0 to 1"),
