@@ -28,12 +28,13 @@ def sentences(count: int, seed: int = 0) -> list[str]:
     return list(found)
 
 
-def vocabulary(texts: list[str]) -> list[str]:
-    """Returns special tokens, the characters of texts in NFKC, most of them within a word too, and some words."""
+def vocabulary(texts: list[str], gaps: int = 7) -> list[str]:
+    """Returns special tokens, the characters of texts in NFKC, and some words; one character of `gaps` is not known
+    within a word, none if it is 0."""
     from bert_tf.tokenization.mecab_words import compatible_spans
 
     chars = sorted({char for text in texts for char in compatible_spans(text)[0] if not char.isspace()})
-    within = [f"##{char}" for n, char in enumerate(chars) if n % 7]
+    within = [f"##{char}" for n, char in enumerate(chars) if not gaps or n % gaps]
     words = ["東京", "タワー", "テレビ", "ニュース", "##社", "映画", "友人", "面白", "##い", "株式", "##会社"]
     words += ["bert", "BERT"]
     lower = sorted({char.lower() for char in chars if len(char.lower()) == 1} - {*chars})

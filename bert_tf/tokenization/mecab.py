@@ -59,7 +59,7 @@ class MecabSplitter:
         span of each character in its text."""
         rows = [self._words(text.decode("utf-8", "ignore")) for text in texts]
         words = list(itertools.chain.from_iterable(rows))
-        chars = np.frombuffer("".join(word.text for word in words).encode("utf-32-le"), np.int32)
+        chars = np.array([ord(char) for word in words for char in word.text], np.int32)
         starts, ends = (_concatenated(column) for column in ([word.starts for word in words], [w.ends for w in words]))
         return chars, _splits(map(len, (word.text for word in words))), _splits(map(len, rows)), starts, ends
 

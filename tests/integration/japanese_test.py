@@ -27,7 +27,7 @@ def by_script(monkeypatch):
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    vocab = japanese.vocabulary([*GOOD, *BAD, *FILL, *NAMES, "。"])
+    vocab = japanese.vocabulary([*GOOD, *BAD, *FILL, *NAMES, "。"], gaps=0)
     return japanese.checkpoint(tmp_path_factory.mktemp("start"), vocab)
 
 
@@ -91,8 +91,8 @@ def test_what_must_be_one_graph_is_refused_by_name(start, tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=f"{what} {OUTSIDE}"):
             make()
-    masked = japanese.checkpoint(tmp_path / "masked", tokenizer.vocab)
-    tiny.pretrained(masked, vocab=tokenizer.vocab, vocab_size=tokenizer.vocab_size)
+    masked = tiny.pretrained(tmp_path / "masked", vocab_size=tokenizer.vocab_size)
+    tokenizer.save(masked)
     filler = Filler(str(masked))
     assert len(bert_tf.Predictor(masked)("この[MASK]は、")["token"]) == 5
     with pytest.raises(ValueError, match=f"An export {OUTSIDE}"):
