@@ -36,7 +36,8 @@ tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
 assert type(tokenizer).__name__ == "BertJapaneseTokenizer"
 texts = json.load(open(sys.argv[2], encoding="utf-8"))
 rows = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-print(json.dumps([rows, *([tokenizer.decode(ids, skip_special_tokens=skip) for ids in rows] for skip in (True, False))]))
+decoded = [[tokenizer.decode(ids, skip_special_tokens=skip) for ids in rows] for skip in (True, False)]
+print(json.dumps([rows, *decoded]))
 """
 
 
@@ -120,7 +121,7 @@ def test_a_mask_is_found_and_other_added_tokens_are_refused(tmp_path, by_script)
 def test_ids_become_words_with_spaces_between_them(tmp_path, by_script):
     tokenizer = _read(_folder(tmp_path))
     ids = tokenizer(["東京タワーの株式会社、ﾃﾚﾋﾞ！ XQ"], max_seq_length=32)["input_ids"]
-    assert tokenizer.decode(ids) == ["東京 タワー の 株式 会社 テレビ !"]
+    assert tokenizer.decode(ids) == ["東京 タワー の 株式 会社 、 テレビ !"]
     assert tokenizer.decode(ids[0][:3], skip_special_tokens=False) == "[CLS] 東京 タワー"
     single = _read(_folder(tmp_path, subword_tokenizer_type="character"))
     assert single.decode(single.tokenize(["東京です。", ""])) == ["東 京 で す 。", ""]
@@ -140,8 +141,8 @@ def test_what_is_saved_reads_back(tmp_path, by_script, changes):
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"word_tokenizer_type": "sudachi"}, "word_tokenizer_type must be 'mecab', because in bert_tf MeCab finds the words; got "
-                                         "'sudachi'; use another model."),
+    ({"word_tokenizer_type": "sudachi"}, "word_tokenizer_type must be 'mecab', because in bert_tf MeCab finds the "
+                                         "words; got 'sudachi'; use another model."),
     ({"word_tokenizer_type": "jumanpp"}, "word_tokenizer_type must be 'mecab'"),
     ({"word_tokenizer_type": None}, "word_tokenizer_type must be 'mecab', .* got None"),
     ({"subword_tokenizer_type": "sentencepiece"}, "subword_tokenizer_type must be 'wordpiece' or 'character' or abs"),
