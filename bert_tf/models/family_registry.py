@@ -273,7 +273,7 @@ def family(model_type: str) -> Family:
 
 
 def with_tokenizer(kind: str) -> Family:
-    """Returns the first family with that tokenizer; BERT if it is no family's own, as MeCab's."""
+    """Returns the first family with that tokenizer; BERT if no family has it as its own, as with MeCab."""
     return next((row for row in FAMILIES.values() if row.tokenizer == kind), FAMILIES[DEFAULT])
 
 

@@ -60,8 +60,8 @@ class MecabTables(WordPieceTables):
         super()._take_added_tokens(tokens)
         if matched := self.matched_tokens:
             raise ValueError(
-                f"A model with the words of MeCab must have no added tokens except special ones; got "
-                f"{brief(matched[0].content)} with the id {matched[0].id}; use another model."
+                "A model with the words of MeCab must have no added tokens except special ones; got "
+                f"{brief(matched[0].content)} with the id {matched[0].id}, which bert_tf does not support."
             )
 
     @property

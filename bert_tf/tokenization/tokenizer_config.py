@@ -146,12 +146,13 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
     _check_class(path, config, kind, own_class)
     for key, (values, computed) in {**ONLY, **OF_KIND.get(kind, {})}.items():
         if (key in config or None not in values) and not any(_equal(config.get(key), value) for value in values):
-            stated, remedy = [_text(value) for value in values if value is not None] or ["None"], "use another model"
+            stated = [_text(value) for value in values if value is not None] or ["None"]
+            remedy = ", which bert_tf does not support"
             if None in values:
-                stated, remedy = [*stated, "absent"], "remove the key to tokenize texts this way anyway"
+                stated, remedy = [*stated, "absent"], "; remove the key to tokenize texts this way anyway"
             raise ValueError(
                 f"{path}: {key} must be {' or '.join(stated)}, because in bert_tf {computed}; got "
-                f"{brief(config.get(key))}; {remedy}."
+                f"{brief(config.get(key))}{remedy}."
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(

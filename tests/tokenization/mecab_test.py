@@ -142,7 +142,7 @@ def test_what_is_saved_reads_back(tmp_path, by_script, changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"word_tokenizer_type": "sudachi"}, "word_tokenizer_type must be 'mecab', because in bert_tf MeCab finds the "
-                                         "words; got 'sudachi'; use another model."),
+                                         "words; got 'sudachi', which bert_tf does not support."),
     ({"word_tokenizer_type": "jumanpp"}, "word_tokenizer_type must be 'mecab'"),
     ({"word_tokenizer_type": None}, "word_tokenizer_type must be 'mecab', .* got None"),
     ({"subword_tokenizer_type": "sentencepiece"}, "subword_tokenizer_type must be 'wordpiece' or 'character' or abs"),
