@@ -73,7 +73,7 @@ class Extension:
 
 def check_is_wordpiece(tokenizer):
     """Raises ValueError if the tokenizer is not WordPiece, the only kind that supports adding words."""
-    if not isinstance(tokenizer, Tokenizer):
+    if tokenizer.KIND != Tokenizer.KIND:
         raise ValueError(
             f"Words can only be added to a WordPiece vocabulary, such as vocab.txt; got {tokenizer.vocab_file}, "
             f"read by {type(tokenizer).__name__}; use a model with such a vocabulary."

@@ -95,13 +95,14 @@ def export_trained(
             model's inputs. If None, dynamic scales per row, which are slower.
 
     Raises:
-        ValueError: there is no trained model, it does not support the explanations, there are no examples, or the
-            export cannot be written.
+        ValueError: there is no trained model, it does not support the explanations, its tokenizer cannot be exported,
+            there are no examples, or the export cannot be written.
     """
     export_dir = export_dir or os.path.join(directory, options.folder)
     options.check_folder(export_dir)  # before the long work
     found = load_trained_model(directory, trained, options)
     checkpoint, task, model = found.path, found.task, found.model
+    found.tokenizer.check_exportable("An export")
     options.check(task)  # before calibration
     is_of_texts = isinstance(calibration, (str, os.PathLike))
     if is_of_texts:

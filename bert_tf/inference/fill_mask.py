@@ -136,7 +136,11 @@ class Filler:
         Args:
             export_dir: the model's directory, which a server is pointed at.
             options: options of the export.
+
+        Raises:
+            ValueError: as `saved_model.export`, or the tokenizer cannot be exported.
         """
+        self.tokenizer.check_exportable("An export")
         return export(self.served(options), export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 

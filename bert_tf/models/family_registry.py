@@ -273,8 +273,8 @@ def family(model_type: str) -> Family:
 
 
 def with_tokenizer(kind: str) -> Family:
-    """Returns the first family with that tokenizer."""
-    return next(row for row in FAMILIES.values() if row.tokenizer == kind)
+    """Returns the first family with that tokenizer; BERT if no family has it as its own, as with MeCab."""
+    return next((row for row in FAMILIES.values() if row.tokenizer == kind), FAMILIES[DEFAULT])
 
 
 def published_sizes() -> list[str]:

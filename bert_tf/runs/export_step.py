@@ -13,6 +13,7 @@ from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.settings import ExportFormSettings, ExportSettings
 from bert_tf.runs.settings import FineTuningSettings
 from bert_tf.tasks.base import TrainedTask
+from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.training.batching import BatchSettings
 from bert_tf.utils.settings import part_of
 
@@ -27,15 +28,17 @@ def make_export_options(settings: ExportFormSettings) -> ExportOptions:
     return ExportOptions(settings.export_dtype, settings.export_for, explanations, settings.export_threads)
 
 
-def check_export(settings: FineTuningSettings, form: ExportOptions, trained: TrainedTask):
+def check_export(settings: FineTuningSettings, form: ExportOptions, trained: TrainedTask, tokenizer: TokenizerTables):
     """Raises ValueError if the model could not be exported after the run; call this before training.
 
     Args:
         settings: settings of the run.
         form: form of the export.
         trained: the task as it will be exported.
+        tokenizer: of the model.
     """
     if settings.do_export:
+        tokenizer.check_exportable("`do_export`")
         form.check(trained.task)
         form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
         check_explanations(form.explanations, trained.task, form.dtype)

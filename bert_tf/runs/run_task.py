@@ -65,7 +65,7 @@ def run_task(
     form = make_export_options(settings)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
-    check_export(settings, form, as_trained)  # before the long work
+    check_export(settings, form, as_trained, model.tokenizer)  # before the long work
     label_rows = find_label_rows(task, model, settings)
     rows, counts = encode_splits(task, model.tokenizer, data.examples, settings.max_seq_length)
     checks.look_at_rows(rows, counts)

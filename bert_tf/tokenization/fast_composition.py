@@ -1,4 +1,5 @@
-"""Normalizes text to Unicode's NFC in plain Python, with a map back to the original text, as in `composition.py`."""
+"""Normalizes text to Unicode's NFC, as `composition.py` does, and to NFKC, in plain Python, with a map back to the
+original text."""
 
 import functools
 import itertools
@@ -38,6 +39,26 @@ def composed_spans(text: str) -> tuple[list[int], list[int]]:
         ends += [end] * changed
         begin = end
     return starts, ends
+
+
+def compatible_spans(text: str) -> tuple[str, list[int], list[int]]:
+    """Returns a text in NFKC, and where the origin of each of its characters starts and ends in the text.
+
+    What changes is replaced as a whole: all of its characters came from all of it.
+    """
+    if text.isascii():
+        return text, list(range(len(text))), list(range(1, len(text) + 1))
+    parts, starts, ends, begin = [], [], [], 0
+    for end in range(1, len(text) + 1):
+        if end < len(text) and not _begins(unicodedata.normalize("NFKD", text[end])[0]):
+            continue
+        part = text[begin:end]
+        made = unicodedata.normalize("NFKC", _LONG_RUN.sub(lambda run: _sorted_marks(run.group()), part))
+        starts += range(begin, end) if made == part else [begin] * len(made)
+        ends += range(begin + 1, end + 1) if made == part else [end] * len(made)
+        parts.append(made)
+        begin = end
+    return "".join(parts), starts, ends
 
 
 def _sorted_marks(text):

@@ -12,6 +12,7 @@ from bert_tf.models.config_files import model_type_in
 from bert_tf.models.family_registry import family
 from bert_tf.tokenization.fast_added_tokens import FastAddedTokens
 from bert_tf.tokenization.fast_byte_bpe import FastByteBpe
+from bert_tf.tokenization.fast_mecab import FastMecab
 from bert_tf.tokenization.fast_sentencepiece_bpe import FastSentencePieceBpe
 from bert_tf.tokenization.fast_tokens import Tokens
 from bert_tf.tokenization.fast_unigram import FastUnigram
@@ -23,7 +24,7 @@ from bert_tf.utils.files import brief
 
 _ENGINES = {
     "wordpiece": FastWordPiece, "byte_bpe": FastByteBpe, "unigram": FastUnigram,
-    "sentencepiece_bpe": FastSentencePieceBpe,
+    "sentencepiece_bpe": FastSentencePieceBpe, "mecab": FastMecab,
 }  # fmt: skip
 _NOWHERE = Tokens([], [], [])
 

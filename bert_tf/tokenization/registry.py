@@ -3,12 +3,13 @@
 from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.mecab import MecabTokenizer
 from bert_tf.tokenization.sentencepiece_bpe import SentencePieceBpeTokenizer
 from bert_tf.tokenization.table_registry import read_tables
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 
-_KINDS = (Tokenizer, ByteBpeTokenizer, UnigramTokenizer, SentencePieceBpeTokenizer)
+_KINDS = (Tokenizer, ByteBpeTokenizer, UnigramTokenizer, SentencePieceBpeTokenizer, MecabTokenizer)
 TOKENIZERS: dict[str, type[BaseTokenizer]] = {kind.KIND: kind for kind in _KINDS}
 
 

@@ -71,7 +71,7 @@ def with_special_tokens(
     """
     named = special_tokens_in(directory, config)
     template = _of_kind(kind, family, template or family.template)
-    if kind == "wordpiece":
+    if kind in ("wordpiece", "mecab"):
         for role, name in _FIELDS.items():
             token = getattr(template, name)
             if named.get(role, token) != token:

@@ -10,14 +10,16 @@ from typing import Any
 from bert_tf.models.family_spec import Family, InputTemplate
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe_tables import ByteBpeTables
+from bert_tf.tokenization.mecab_tables import MecabTables
 from bert_tf.tokenization.sentencepiece_bpe_tables import SentencePieceBpeTables
+from bert_tf.tokenization.tokenizer_config import CLASSES, CONFIG_FILE, read_config, tokenizer_class_of
 from bert_tf.tokenization.tokenizer_tables import TokenizerTables
 from bert_tf.tokenization.unigram_tables import UnigramTables
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from bert_tf.utils.files import brief, write_text
 from bert_tf.utils.json_files import read_object
 
-_KINDS = (WordPieceTables, ByteBpeTables, UnigramTables, SentencePieceBpeTables)
+_KINDS = (WordPieceTables, ByteBpeTables, UnigramTables, SentencePieceBpeTables, MecabTables)
 TABLES: dict[str, type[TokenizerTables]] = {kind.KIND: kind for kind in _KINDS}
 TABLES_FILE = "tokenizer_tables.json"  # of `save_tables`
 _BY_ENDING = {".json": ByteBpeTables.KIND, ".model": UnigramTables.KIND, ".txt": WordPieceTables.KIND}
@@ -35,7 +37,7 @@ def read_tables(
 
     tokenizer.json contains the kind of its tokenizer. For another `vocab_file`, the extension does: .txt, .json or
     .model. Otherwise it is the family's own kind if one of its files exists, or the first kind with a file: a Korean
-    ALBERT may come with a vocab.txt.
+    ALBERT may come with a vocab.txt. The tokenizer's class says whether MeCab finds the words of a vocab.txt.
 
     Args:
         directory: directory of the model files.
@@ -55,7 +57,14 @@ def read_tables(
         name = _BY_ENDING.get(os.path.splitext(os.fspath(vocab_file))[1], family.tokenizer)
     else:
         name = tokenizer_in(directory, names) or family.tokenizer
+    if name == WordPieceTables.KIND and not whole and _is_mecab(directory):
+        name = MecabTables.KIND
     return kinds[name].from_directory(directory, do_lower_case, vocab_file, template, family)
+
+
+def _is_mecab(directory):
+    name, _ = tokenizer_class_of(os.path.join(directory, CONFIG_FILE), read_config(directory))
+    return name in CLASSES[MecabTables.KIND]
 
 
 def describe_tables(tables: TokenizerTables) -> dict[str, Any]:

@@ -52,6 +52,17 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "token_type_ids_pattern": ((None, "bert_style"), "the second of two texts has the segment of its family"),
     "token_type_ids_include_special_tokens": ((None, True), "special tokens have segments, too"),
 }
+# Kind of tokenizer -> the same for keys that it supports otherwise; a key without None must be there.
+OF_KIND: Mapping[str, Mapping[str, tuple[tuple[Any, ...], str]]] = {
+    "mecab": {
+        "word_tokenizer_type": (("mecab",), "MeCab finds the words"),
+        "subword_tokenizer_type": ((None, "wordpiece", "character"), "words are split by these two alone"),
+        "mecab_kwargs": (
+            (None, *({"mecab_dic": name} for name in ("ipadic", "unidic_lite", "unidic"))),
+            "MeCab reads NFKC with one of these dictionaries",
+        ),
+    }
+}
 # Reason why they do not affect ids -> keys.
 HARMLESS: Mapping[str, frozenset[str]] = {
     "they only affect decoding of ids to text": frozenset(
@@ -93,6 +104,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
         "SqueezeBertTokenizer", "DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer", "DPRReaderTokenizer",
     ),
     "byte_bpe": ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer"),
+    "mecab": ("BertJapaneseTokenizer",),
     "unigram": tuple(CASE_OF_UNIGRAM),
     "sentencepiece_bpe": _WHOLE_FILE_CLASSES,  # Gemma's own classes change the special tokens around a text
 }  # fmt: skip
@@ -132,11 +144,15 @@ def check_tokenizer_config(path: str, config: Mapping[str, Any], kind: str, own_
         ValueError: a setting would give other ids; the message names it.
     """
     _check_class(path, config, kind, own_class)
-    for key, (values, computed) in ONLY.items():
-        if key in config and not any(_equal(config[key], value) for value in values):
+    for key, (values, computed) in {**ONLY, **OF_KIND.get(kind, {})}.items():
+        if (key in config or None not in values) and not any(_equal(config.get(key), value) for value in values):
+            stated = [_text(value) for value in values if value is not None] or ["None"]
+            remedy = ", which bert_tf does not support"
+            if None in values:
+                stated, remedy = [*stated, "absent"], "; remove the key to tokenize texts this way anyway"
             raise ValueError(
-                f"{path}: {key} must be {_text(values[-1])} or absent, because in bert_tf {computed}; got "
-                f"{brief(config[key])}; remove the key to tokenize texts this way anyway."
+                f"{path}: {key} must be {' or '.join(stated)}, because in bert_tf {computed}; got "
+                f"{brief(config.get(key))}{remedy}."
             )
     if kind == "unigram" and config.get("add_prefix_space") not in (None, True):
         raise ValueError(

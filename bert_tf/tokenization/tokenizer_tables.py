@@ -57,6 +57,7 @@ class TokenizerTables:
         FILES: file names under which `from_directory` looks for the vocabulary, by preference.
         SPACES: an RE2 regular expression for long whitespace that is equivalent to one space, or "" for none.
         APART: (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
+        OUTSIDE: what finds words outside of the graph, so that no export can contain the tokenizer; "": nothing.
         vocab: list of str, the tokens in the order of their ids, including added tokens after the vocabulary file.
         vocab_size: number of tokens.
         vocab_file: path of the vocabulary file, or None if the vocabulary did not come from a file.
@@ -72,6 +73,7 @@ class TokenizerTables:
     FILES: ClassVar[tuple[str, ...]]
     SPACES: ClassVar[str] = ""
     APART: ClassVar[tuple[tuple[int, int], ...]] = ()
+    OUTSIDE: ClassVar[str] = ""
 
     def __init__(self, vocabulary, vocab_file, template: InputTemplate | None, special: tuple[str, str, str]):
         """Initializes the tables from what the subclass has read.
@@ -205,6 +207,15 @@ class TokenizerTables:
     def id_of(self, token: str) -> int | None:
         """Returns the id of a token, or None if it is not in the vocabulary."""
         return self._all.id_of(token)
+
+    def check_exportable(self, what: str):
+        """Raises ValueError if `what`, such as "An export", cannot contain this tokenizer."""
+        if self.OUTSIDE:
+            raise ValueError(
+                f"{what} must contain its tokenizer as TensorFlow operations; got one whose words are found by "
+                f"{self.OUTSIDE}. Use the trained model itself, with `bert_tf.Predictor`, `bert-tf predict` or "
+                "`bert-tf embed`."
+            )
 
     @property
     def written_tokens(self) -> list[str]:
@@ -367,14 +378,16 @@ class TokenizerTables:
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         self._write_vocabulary(directory)
-        tokenizer_json_writer.write_tokenizer_json(directory, self._tokenizer_json())
+        if whole := self._tokenizer_json():
+            tokenizer_json_writer.write_tokenizer_json(directory, whole)
         write_config(directory, *self._tokenizer_config())
         write_added_tokens(directory, self.added_tokens)
 
     def _write_vocabulary(self, directory: str):
         raise NotImplementedError
 
-    def _tokenizer_json(self) -> dict[str, Any]:
+    def _tokenizer_json(self) -> dict[str, Any] | None:
+        """Returns the contents of tokenizer.json; None if Hugging Face has no fast tokenizer of this kind."""
         raise NotImplementedError
 
     def _tokenizer_config(self) -> tuple[str, dict[str, Any]]:

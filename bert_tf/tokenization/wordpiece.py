@@ -1,7 +1,7 @@
 """Google's BERT tokenizer in graph ops: equal, id for id, to FullTokenizer of google-research/bert, tokenization.py."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -67,7 +67,7 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
         super().__init__(
             vocab, do_lower_case, template, strip_accents, max_input_chars_per_word, tokenizer_class=tokenizer_class
         )
-        self._splitter = WordSplitter(self.do_lower_case, self.strip_accents)
+        self._splitter = self._make_splitter()
         with tf.init_scope(), tf.device("CPU:0"):
             self._subwords = tf_text.FastWordpieceTokenizer(
                 vocab=self._vocabulary.matchable(),
@@ -77,6 +77,10 @@ class Tokenizer(WordPieceTables, BaseTokenizer):
                 no_pretokenization=True,
             )
         self._take_added_tokens(added_tokens)
+
+    def _make_splitter(self) -> Callable[[tf.Tensor], WordBatch]:
+        """Returns what splits texts, strings [n], into words."""
+        return WordSplitter(self.do_lower_case, self.strip_accents)
 
     def _ids_and_offsets(self, texts):
         words, ids, starts, ends = self._tokens_of_words(texts)

@@ -7,9 +7,11 @@ PACKAGES = {
     "ai_edge_litert.interpreter": ("ai-edge-litert", "lite"),
     "aiohttp": ("aiohttp", "serve"),
     "apache_beam": ("apache-beam", "beam"),
+    "fugashi": ("fugashi", "mecab"),
     "grpc_health": ("grpcio-health-checking", "serve"),
     "grpc_reflection": ("grpcio-reflection", "serve"),
     "huggingface_hub": ("huggingface-hub", "hub"),
+    "ipadic": ("ipadic", "mecab"),
     "jieba": ("jieba", "chinese"),
     "matplotlib.figure": ("matplotlib", "report"),
     "onnxruntime": ("onnxruntime", "onnx"),
@@ -17,6 +19,8 @@ PACKAGES = {
     "optuna": ("optuna", "tune"),
     "prometheus_client": ("prometheus-client", "serve"),
     "tf2onnx": ("tf2onnx", "onnx"),
+    "unidic": ("unidic", "mecab"),
+    "unidic_lite": ("unidic-lite", "mecab"),
     "usearch.index": ("usearch", "search"),
 }
 SERVER = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "serve")

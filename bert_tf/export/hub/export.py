@@ -36,6 +36,7 @@ def export_hub(
     """
     check_free(export_dir, parameter="export_dir")
     bert = loading.load(path)
+    bert.tokenizer.check_exportable("An export for TF Hub")
     length = _checked_length(default_seq_length, bert.config.max_length, bert.tokenizer.template)
     models = {
         PREPROCESSOR: Preprocessor(bert.tokenizer, length),

@@ -39,8 +39,9 @@ class TokenizerLayer(keras.layers.Layer):
         fixed_length: whether S is max_seq_length.
 
     Raises:
-        ValueError: the directory contains no model; in a call: the input is not strings [n], once or twice;
-            max_seq_length leaves no room for the special tokens, or the model does not support pairs.
+        ValueError: the directory contains no model, or its tokenizer cannot be part of a graph; in a call: the input is
+            not strings [n], once or twice; max_seq_length leaves no room for the special tokens, or the model does not
+            support pairs.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class TokenizerLayer(keras.layers.Layer):
         self._begin(max_seq_length, fixed_length, **kwargs)
         if not isinstance(tokenizer, BaseTokenizer):
             tokenizer = load_description([resolve_model(tokenizer, "tokenizer", weights=False)]).tokenizer
+        tokenizer.check_exportable("A Keras layer")
         self.tokenizer = tokenizer
         with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
             tokenizer.save(folder)
