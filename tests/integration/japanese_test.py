@@ -59,6 +59,7 @@ def test_a_classifier_learns_and_predicts(start, tmp_path):
     assert not (tmp_path / "export").exists()
 
 
+@pytest.mark.slow
 def test_entities_are_found_in_the_original_text(start, tmp_path):
     train = tmp_path / "train.jsonl"
     train.write_text("".join(json.dumps(row) + "\n" for row in _tagged(160)), encoding="utf-8")

@@ -87,6 +87,7 @@ def test_entities(start, tmp_path):
             assert found == row["entities"]
 
 
+@pytest.mark.slow
 def test_answers(start, tmp_path):
     rows, dev = _asked(240, 0), _asked(60, 1)
     run = bert_tf.finetune(
