@@ -13,7 +13,7 @@ import pytest
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tokenization.sentencepiece_model import read_model
+from bert_tf.tokenization.sentencepiece_model import CONTROL, NORMAL, UNKNOWN, read_model
 from tests import other_envs, tiny
 from tests.conftest import ROOT
 from tests.scripts import run
@@ -63,6 +63,19 @@ def _many_languages(folder, words):
     return folder / "sentencepiece.bpe.model", size
 
 
+def _french(folder, words):
+    """As `_many_languages`, with <unk>, <s> and </s> in the model, as CamemBERT has them, and five tokens more."""
+    path, _ = _many_languages(folder, words)
+    model, _ = read_model(path)
+    ordinary = [piece for piece in model.pieces if piece.type in (0, NORMAL)]  # 0: the file has no type
+    del model.pieces[:]
+    for text, kind in (("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)):
+        model.pieces.add(piece=text, score=0.0, type=kind)
+    model.pieces.extend(ordinary)
+    path.write_bytes(model.SerializeToString())
+    return path, len(model.pieces) + 5
+
+
 def _wordpiece_of_fairseq(folder, words):
     """As `_wordpiece`, with the special tokens of fairseq around BERT's vocabulary."""
     path, size = _wordpiece(folder, words)
@@ -104,7 +117,7 @@ CASES = {
     "albert": ({"embedding_size": 32, "num_hidden_groups": 1}, _unigram),
     "electra": ({"embedding_size": 32}, _wordpiece),
     "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),
-    "camembert": ({"type_vocab_size": 1}, _many_languages),
+    "camembert": ({"type_vocab_size": 1}, _french),
     "mpnet": ({}, _wordpiece_of_fairseq),
     "modernbert": ({"local_attention": 16, "num_hidden_layers": 4}, _composed),
     "nomic_bert": ({"hidden_act": "silu"}, _wordpiece),
