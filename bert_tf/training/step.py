@@ -106,7 +106,8 @@ class TrainStep:
     def __call__(self, batch):
         if self._is_compiled:
             return self._run(batch)
-        logging.info("Compiling the first step; later steps take a fraction of its time.")
+        further = ", or loading it from the cache, as for each further length" if self._has_programs else ""
+        logging.info("Compiling the first step%s; other steps take a fraction of its time.", further)
         begin = time.perf_counter()
         while not self._is_compiled:
             try:
@@ -118,7 +119,7 @@ class TrainStep:
                     raise
                 rows = next(iter(batch.values())).shape[0]
                 self.accumulate(more_parts(rows, self.strategy.num_replicas_in_sync, self.config.accumulation, error))
-        logging.info("Compiled and ran the first step in %.1f s.", time.perf_counter() - begin)
+        logging.info("The first step took %.1f s.", time.perf_counter() - begin)
         return results
 
     def _run(self, batch):
