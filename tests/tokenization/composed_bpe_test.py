@@ -15,7 +15,7 @@ from bert_tf.tokenization.composition import Composer, combining_marks
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity
 from tests.conftest import ROOT
-from tests.tokenization.rust import differences, mixed_texts, script_texts, xnli_texts
+from tests.tokenization.rust import differences, mixed_texts, xnli_texts
 
 FOLDER = parity.GOLDENS / "tokenizers" / "modernbert"
 
@@ -116,7 +116,7 @@ def test_a_tokenizer_json_of_another_kind_is_refused(section, value, message, tm
 
 @pytest.mark.slow
 def test_real_texts(shared_data, tmp_path):
-    texts = xnli_texts(shared_data) + mixed_texts() + script_texts()
+    texts = xnli_texts(shared_data) + mixed_texts()
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     script = ROOT / "tests" / "goldens" / "modernbert_tokenizer.py"
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -126,7 +126,4 @@ def test_real_texts(shared_data, tmp_path):
     print(f"{len(found)} of {len(golden['texts']):,} texts have other offsets")
     assert not any(each.of_ids for each in found)
     # A mark behind a character that NFC takes apart: it came from itself, for Rust from the character before it.
-    assert all(any(map(unicodedata.combining, each.text)) for each in found)
-    made_up = {*script_texts()}  # some scripts have many such characters
-    assert sum(each.text in made_up for each in found) < 60
-    assert sum(each.text not in made_up for each in found) < 30
+    assert len(found) < 30 and all(any(map(unicodedata.combining, each.text)) for each in found)

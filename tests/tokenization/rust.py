@@ -1,6 +1,5 @@
 """Texts to compare ids and offsets on with Hugging Face's tokenizers, which are written in Rust, and the comparison."""
 
-import itertools
 import pathlib
 import random
 import unicodedata
@@ -19,22 +18,6 @@ _ATOMS = (
     "\u094d", "\u0915\u093c", "\u0e33", "\uff0c", "\u2014", "\u2026", "<s>", "[CLS]",
 )  # fmt: skip
 _BLOCKS = ((0x20, 0x7F), (0x20, 0x250), (0x250, 0x370), (0x370, 0x3000), (0x3000, 0xD7FF), (0xE000, 0x1FFFF))
-# Script -> where its characters are, and what stands between words and at the end of a text.
-_SCRIPTS = {
-    "Latin": (((0x41, 0x5B), (0x61, 0x7B), (0xC0, 0x250), (0x1E00, 0x1EFA)), " ", ".?!"),
-    "Greek": (((0x386, 0x3CF), (0x1F00, 0x1FFF)), " ", ".;!"),
-    "Cyrillic": (((0x400, 0x482), (0x48A, 0x500)), " ", ".?!"),
-    "Hebrew": (((0x5B0, 0x5F5),), " ", ".?\u05c3"),
-    "Arabic": (((0x621, 0x656), (0x671, 0x6D6)), " ", ".\u061f\u06d4"),
-    "Devanagari": (((0x901, 0x970),), " ", "\u0964?!"),
-    "Bengali": (((0x981, 0x9F2),), " ", "\u0964?!"),
-    "Tamil": (((0xB82, 0xBF0),), " ", ".?!"),
-    "Thai": (((0xE01, 0xE5A),), "", " \u0e2f"),
-    "Chinese": (((0x4E00, 0x9FA6),), "", "\u3002\uff1f\uff01"),
-    "Japanese": (((0x3041, 0x3097), (0x30A1, 0x30FF), (0x5E00, 0x5F00)), "", "\u3002\u300d\uff01"),
-    "Korean": (((0xAC00, 0xD7A4),), " ", ".?!"),
-}
-_TEXTS_PER_SCRIPT, _WORDS_PER_SCRIPT = 850, 150
 
 
 def xnli_texts(shared_data: pathlib.Path) -> list[str]:
@@ -49,33 +32,6 @@ def mixed_texts() -> list[str]:
     rng = random.Random(0)
     mixed = ["".join(rng.choices(_ATOMS, k=rng.randrange(15))) for _ in range(14_000)]
     return mixed + ["".join(_random_character(rng) for _ in range(rng.randrange(9))) for _ in range(6_000)]
-
-
-def script_texts() -> list[str]:
-    """Returns 10,200 texts of made-up words in 12 scripts; an eighth of them is decomposed, an eighth in capitals."""
-    rng = random.Random(3)
-    return [text for script in _SCRIPTS.values() for text in _texts_in_script(rng, *script)]
-
-
-def _texts_in_script(rng, ranges, space, ends):
-    # Characters that every Python and every table of Unicode knows alike.
-    chars = [chr(code) for code in itertools.chain.from_iterable(itertools.starmap(range, ranges))]
-    kinds = {char: unicodedata.ucd_3_2_0.category(char) for char in chars}
-    letters, marks, digits = ([c for c in chars if kinds[c][0] == kind] for kind in "LMN")
-    words = ["".join(_syllable(rng, letters, marks) for _ in range(rng.randrange(1, 6)))
-             for _ in range(_WORDS_PER_SCRIPT)]  # fmt: skip
-    frequency = [1 / (n + 2) for n in range(len(words))]
-    for _ in range(_TEXTS_PER_SCRIPT):
-        chosen = rng.choices(words, frequency, k=rng.randrange(1, 13))
-        if rng.random() < 0.3:
-            chosen.insert(rng.randrange(len(chosen)), "".join(rng.choices(digits or "0123456789", k=2)))
-        form = rng.randrange(8)
-        text = space.join(chosen) + rng.choice(ends)
-        yield unicodedata.normalize("NFD", text) if form == 0 else text.upper() if form == 1 else text
-
-
-def _syllable(rng, letters, marks):
-    return rng.choice(letters) + (rng.choice(marks) if marks and rng.random() < 0.4 else "")
 
 
 def _random_character(rng):

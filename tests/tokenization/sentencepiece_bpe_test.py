@@ -16,7 +16,7 @@ from bert_tf.tokenization.sentencepiece_bpe import SentencePieceBpeTokenizer
 from tests import other_envs, parity
 from tests.conftest import ROOT
 from tests.tokenization.byte_pairs_test import plain
-from tests.tokenization.rust import differences, mixed_texts, script_texts, xnli_texts
+from tests.tokenization.rust import differences, mixed_texts, xnli_texts
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 FOLDER = parity.GOLDENS / "tokenizers" / "mmbert"
@@ -158,7 +158,7 @@ def test_tokens_that_go_beyond_a_word(tmp_path):
 
 @pytest.mark.slow
 def test_real_texts(shared_data, tmp_path):
-    texts = xnli_texts(shared_data) + mixed_texts() + script_texts()
+    texts = xnli_texts(shared_data) + mixed_texts()
     (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     script = ROOT / "tests" / "goldens" / "mmbert_tokenizer.py"
     code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
