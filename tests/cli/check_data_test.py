@@ -146,6 +146,7 @@ def _kinds(log):
     return {(kind, level == "WARNING") for level, kind in re.findall(r"^  (WARNING|note) +(\w+) ", log, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_clean_files_have_no_finding(results):
     result = results["clean"]
     assert result["status"] == 0 and _kinds(result["log"]) == set()
@@ -155,6 +156,7 @@ def test_clean_files_have_no_finding(results):
     assert results["clean and strict"]["status"] == 0
 
 
+@pytest.mark.slow
 def test_bad_files_have_them_all(results):
     result = results["bad"]
     assert result["status"] == 0, result["log"]
@@ -165,6 +167,7 @@ def test_bad_files_have_them_all(results):
     assert re.search(r"spellings .*\(line 38, line 39, .*, \.\.\.; all: --json\); give", result["log"])
 
 
+@pytest.mark.slow
 def test_strict_data_ends_with_an_error_after_all_was_told(results):
     result = results["strict"]
     assert result["status"] == 1
@@ -173,6 +176,7 @@ def test_strict_data_ends_with_an_error_after_all_was_told(results):
     assert "Traceback" not in result["log"]
 
 
+@pytest.mark.slow
 def test_json_has_files_and_findings_with_their_places(results):
     log = results["json"]["log"]
     told = json.loads(log[log.index("{\n") : log.rindex("}") + 1])
@@ -182,6 +186,7 @@ def test_json_has_files_and_findings_with_their_places(results):
     assert empty["places"] == ["line 44"] and empty["count"] == 1 and empty["is_warning"]
 
 
+@pytest.mark.slow
 def test_other_tasks(results):
     assert _kinds(results["pairs"]["log"]) == {("duplicates", True), ("empty_texts", True)}
     assert _kinds(results["questions"]["log"]) == {
@@ -197,6 +202,7 @@ def test_other_tasks(results):
         ("contradictions", True), ("cut_texts", False), ("unknown_tokens", True)}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_queries(results):
     log = results["queries"]["log"]
     assert results["queries"]["status"] == 0 and _kinds(log) == {("duplicates", True)}, log
@@ -204,6 +210,7 @@ def test_queries(results):
     assert "--loss must be one of binary_cross_entropy, pairwise, listwise_softmax for --task=reranking; got cos" in log
 
 
+@pytest.mark.slow
 def test_several_files_with_another_separator_and_encoding(results):
     log = results["semicolons"]["log"]
     assert "(train): 4 examples\n  2 labels: '1' 3, '0' 1" in log and "encoding" not in log
@@ -212,10 +219,12 @@ def test_several_files_with_another_separator_and_encoding(results):
     assert "--separator does not apply to --task=tagging. Remove it" in results["a separator of tags"]["log"]
 
 
+@pytest.mark.slow
 def test_labels_in_columns(results):
     assert "(train): 4 examples\n  2 labels: 'toxic' 3, 'threat' 1" in results["columns of labels"]["log"]
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_are_found_all_at_once(results):
     log = results["no labels"]["log"]
     kinds = {("empty_labels", True), ("empty_texts", True), ("rare_labels", True), ("label_spellings", True)}
@@ -228,6 +237,7 @@ def test_rows_without_a_label_are_found_all_at_once(results):
     assert _kinds(results["pairs without scores"]["log"]) == {("empty_labels", True)}
 
 
+@pytest.mark.slow
 def test_rows_without_a_text_are_found_all_at_once(results):
     log = results["no texts"]["log"]
     assert _kinds(log) == {("missing_texts", True), ("bad_texts", True)}
@@ -239,6 +249,7 @@ def test_rows_without_a_text_are_found_all_at_once(results):
     assert re.search(r"2 of \d+ rows \(\d+%\) have no text; .* \(line 2, line 4\); fill them in", log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, message", [
     ("no file", "No files to check: pass at least one of --train_file, --eval_file, --test_file and --predict_file."),
     ("a flag of another task", "--tag_column does not apply to --task=classification. Remove it"),
@@ -258,11 +269,13 @@ def test_a_run_warns_and_goes_on(long_runs, home):
     assert (home / "warned" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_a_strict_run_writes_nothing(results):
     assert results["refused"]["status"] == 1
     assert "Error: The data check found " in results["refused"]["log"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_it_takes_and_writes_nothing(results):
     result = results["dry"]
     assert result["status"] == 0, result["log"]

@@ -35,6 +35,7 @@ def _expected(filler):
     return {a["text"]: (a["token"], a["probability"]) for a in answers if a["mask"] == 0}
 
 
+@pytest.mark.slow
 def test_the_saved_model_gives_the_programs_answers(filler, exported):
     answer = tf.saved_model.load(exported).signatures["serving_default"](text=tf.constant(TEXTS))
     assert answer["token"].shape == answer["probability"].shape == (len(TEXTS), 3)
@@ -60,6 +61,7 @@ def test_no_texts_ids_and_examples(filler, exported):
     assert classes.numpy()[0].tolist() == by_text["token"].numpy()[0].tolist()
 
 
+@pytest.mark.slow
 def test_golden_requests_have_a_blank(exported):
     """A text without a mask would be answered with nothing, whatever the weights."""
     first = read_goldens(exported)[0]

@@ -75,11 +75,13 @@ def _lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_each_command_line_ends_well(results, case):
     assert results[case]["status"] == 0, results[case]["log"]
 
 
+@pytest.mark.slow
 def test_lines_are_google_s(home, results, bert):
     ignored = "These flags have no effect: --master, --batch_size, --use_one_hot_embeddings."
     assert ignored in results["lines"]["log"]
@@ -97,6 +99,7 @@ def test_lines_are_google_s(home, results, bert):
     assert lines[0]["features"][3]["token"] == "[SEP]" and len(lines[1]["features"]) == 2
 
 
+@pytest.mark.slow
 def test_words_are_the_means_of_their_tokens(home, results, bert):
     line = _lines(home / "named.jsonl")[2]
     tokens, blocks = _row(bert, LINES[2])
@@ -110,6 +113,7 @@ def test_words_are_the_means_of_their_tokens(home, results, bert):
     assert [each["token"] for each in _lines(home / "short.jsonl")[2]["features"]] == ["the", "naïve", "film"]
 
 
+@pytest.mark.slow
 def test_arrays_hold_tokens_with_their_places_and_vectors(home, results, bert):
     arrays = np.load(home / "arrays.npz")
     rows = [_row(bert, *texts) for texts in (LINES[0].split(" ||| "), LINES[1:2], LINES[2:])]
@@ -123,6 +127,7 @@ def test_arrays_hold_tokens_with_their_places_and_vectors(home, results, bert):
     assert arrays["ends"][first].tolist() == [0, 4, 9, 0, 3, 10, 12, 16, 0]
 
 
+@pytest.mark.slow
 def test_a_vector_for_each_text(home, results, bert):
     vectors = np.load(home / "texts.npz")["embeddings"]
     values = [_row(bert, *texts)[1][0] for texts in (LINES[0].split(" ||| "), LINES[1:2], LINES[2:])]
@@ -150,6 +155,7 @@ def test_the_flags_of_google_are_there():
     assert google.items() <= defaults.items() and defaults["do_lower_case"] is None  # Google: True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_clear_message(home, results, case):
     result, message = results[case], BAD[case][1].replace("HOME", str(home))

@@ -273,6 +273,7 @@ def predictors(exported):
     return functools.cache(lambda name: bert_tf.Predictor(exported(name)))
 
 
+@pytest.mark.slow
 def test_bad_settings_and_folders(classify, exported, trained, tmp_path):
     encoder = str(tiny.checkpoint(tmp_path / "encoder"))
     for name in ("empty", "gliner"):

@@ -51,6 +51,7 @@ def _check(found, expected):
     assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_hits_are_ordered_by_the_scores_of_the_model(export, index, expected):
     queries = [QUERY, "music"]
     hits = index.search(queries, 20)

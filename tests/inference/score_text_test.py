@@ -130,6 +130,7 @@ def said(pretrained, home):
     return run_here("score_text", home, {name: [f"--model={pretrained}", *words] for name, words in every.items()})
 
 
+@pytest.mark.slow
 def test_every_format_holds_the_scores(scorer, home, said):
     scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.tokens) for score in scores]
@@ -149,11 +150,13 @@ def test_every_format_holds_the_scores(scorer, home, said):
             np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_clear_message(case, home, said):
     assert said[case]["status"] == 1 and BAD[case][1].replace("HOME", str(home)) in said[case]["log"], said[case]["log"]
 
 
+@pytest.mark.slow
 def test_scores_of_arguments_are_printed(scorer, said):
     assert said["arguments"]["status"] == 0, said["arguments"]["log"]
     log, (score, _) = said["arguments"]["log"], scorer(TEXTS[:2])

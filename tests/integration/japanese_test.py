@@ -47,6 +47,7 @@ def _tagged(count, seed=0):
     return rows
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_and_predicts(start, tmp_path):
     rows, dev = list(_reviews(160)), list(_reviews(40, 1))
     run = bert_tf.finetune("classification", rows, dev, init_checkpoint=start, output_dir=tmp_path / "out", **SETTINGS)

@@ -71,6 +71,7 @@ def _write(path, rows):
     return str(path)
 
 
+@pytest.mark.slow
 def test_entities(start, tmp_path):
     train, dev = (_write(tmp_path / f"{name}.jsonl", _tagged(count, seed))
                   for name, count, seed in (("train", 240, 0), ("dev", 60, 1)))  # fmt: skip

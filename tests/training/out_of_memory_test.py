@@ -86,7 +86,8 @@ class Limited(TrainStep):
     def __init__(self, fits, moves=False):
         self.fits, self.moves, self.tried = fits, moves, []
         self.config, self.strategy = StepConfig(), tf.distribute.get_strategy()
-        self._needs_layout, self._is_compiled, self._graph_of = False, False, lambda batch: self._make
+        self._needs_layout = self._is_compiled = self._has_programs = False
+        self._graph_of = lambda batch: self._make
 
     def _make(self, batch):
         self.tried.append(len(batch["input_ids"]) // self.config.accumulation)

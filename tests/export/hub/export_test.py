@@ -35,10 +35,12 @@ def _rows(tensors):
     return {INPUTS.get(name, name): value.numpy().tolist() for name, value in tensors.items()}
 
 
+@pytest.mark.slow
 def test_texts_become_rows_of_the_default_length(preprocessor, tokenizer):
     assert _rows(preprocessor(tf.constant(TEXTS))) == _rows(tokenizer(TEXTS, max_seq_length=16))
 
 
+@pytest.mark.slow
 def test_words_and_their_pieces(preprocessor, tokenizer):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
     assert ids.dtype == tf.int32 and ids.shape.rank == 3
@@ -47,6 +49,7 @@ def test_words_and_their_pieces(preprocessor, tokenizer):
     assert ids.merge_dims(1, 2).to_list() == tokenizer.tokenize(TEXTS).to_list()
 
 
+@pytest.mark.slow
 def test_offsets_are_in_bytes(preprocessor):
     texts = ["The film is göod.", b"\xff a \xe4\xb8\xad film", ""]
     ids, starts, limits = preprocessor.tokenize_with_offsets(tf.constant(texts))
@@ -61,12 +64,14 @@ def test_offsets_are_in_bytes(preprocessor):
     assert cut[1:] == [[b"a", "中".encode(), b"film"], []]
 
 
+@pytest.mark.slow
 def test_special_tokens_are_known(preprocessor):
     expected = {"vocab_size": 28, "padding_id": 0, "start_of_sequence_id": 2, "end_of_segment_id": 3, "mask_id": 4}
     for part in (preprocessor.tokenize, preprocessor.tokenize_with_offsets):
         assert {name: int(value) for name, value in part.get_special_tokens_dict().items()} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seq_length", [3, 4, 7, 16, 40])
 def test_packing_is_round_robin(preprocessor, tokenizer, seq_length):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
@@ -91,6 +96,7 @@ def _round_robin(a, b, seq_length):
     return row + [0] * (seq_length - len(row))
 
 
+@pytest.mark.slow
 def test_packing_has_a_default_and_a_lower_bound(preprocessor):
     ids = preprocessor.tokenize(tf.constant(TEXTS))
     assert preprocessor.bert_pack_inputs([ids])["input_mask"].shape == (3, 16)
@@ -116,6 +122,7 @@ def test_what_is_loaded_and_saved_again_still_works(preprocessor, tmp_path):
         assert file.read().split() == list(tiny.VOCAB)
 
 
+@pytest.mark.slow
 def test_the_encoder_is_ours(encoder, pretrained, preprocessor):
     inputs = preprocessor(tf.constant(TEXTS))
     bert = bert_tf.load(pretrained)
@@ -138,6 +145,7 @@ def test_sequences_longer_than_the_model_s_are_refused_without_a_table_of_positi
         encoder(dict.fromkeys(INPUTS.values(), row))
 
 
+@pytest.mark.slow
 def test_dropout_draws_again_in_training_alone(tokenizer, preprocessor):
     own = bert_tf.Encoder(tiny.config(dropout=0.5))
     own.build()
@@ -156,6 +164,7 @@ def test_attributes_are_those_of_the_api(encoder):
     assert len(encoder.mlm.trainable_variables) == 28
 
 
+@pytest.mark.slow
 def test_the_mlm_head_gives_the_logits_of_masked_positions(encoder, pretrained, preprocessor):
     inputs = preprocessor(tf.constant(TEXTS))
     positions = tf.constant([[1, 3], [0, 0], [5, 0]])
