@@ -157,6 +157,7 @@ def test_the_words_that_save_most_are_chosen():
     assert vocabulary_extension.choose_words(Counter(), pieces, 10) == []
 
 
+@pytest.mark.slow
 def test_longer_words_that_begin_with_a_new_one_are_counted():
     pieces = Tokenizer([*tiny.VOCAB, "##i"])
     extension = Extension.of(pieces, ["films"])
@@ -181,6 +182,7 @@ def test_a_full_disk(old, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_an_output_in_use(old, tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     for path in (tmp_path, tmp_path / "file"):
@@ -189,6 +191,7 @@ def test_an_output_in_use(old, tmp_path):
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
 def test_weights_that_no_row_knows(old, tmp_path):
     tensors = tf1.read_tensors(os.path.join(old, "bert_model.ckpt")) | {"bert/strange": np.zeros(2, np.float32)}
     (tmp_path / "old").mkdir()

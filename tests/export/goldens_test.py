@@ -87,6 +87,7 @@ def test_requests_are_short_and_long_one_and_several(classifier):
     assert [rows for rows, _ in shapes] == [1, 4, 1] and shapes[0][1] < LENGTH == shapes[2][1]
 
 
+@pytest.mark.slow
 def test_a_server_is_held_to_them(classifier):
     base = os.path.dirname(classifier)
     with serve(base, "films", poll_seconds=0) as server:

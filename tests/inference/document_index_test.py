@@ -284,6 +284,7 @@ def _delete(index):
     index.delete(["0", "1", "2"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [_add, pytest.param(_delete, marks=pytest.mark.slow)])
 def test_a_change_that_is_killed_leaves_the_index(changed, change):
     before, files = changed.search(["a film"]), sorted(os.listdir(changed.directory))

@@ -335,11 +335,13 @@ def _check(result, message):
     assert re.search(message, result["log"]), result["log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_one_clear_message(bad, home, name):
     _check(bad[name], BAD[name][1].replace("HOME", re.escape(str(home))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_flag_that_does_not_exist_or_fit(bad, name):
     _check(bad[name], re.escape(FLAGS[name][1]))

@@ -95,6 +95,7 @@ def _gradients(expected, weight_mapping):
     return JoinedWeights(types.SimpleNamespace(shapes=shapes, read=found.get), weight_mapping.joined)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case, count", [pytest.param("prelayernorm", 5 + 16 * 2 + 2 + 5, marks=SLOW),
                                          pytest.param("modernbert", 2 + 8 * 5 - 1 + 1 + 3, marks=SLOW),
                                          ("modernbert-biased", 3 + 16 * 3 - 2 + 2 + 5),

@@ -250,6 +250,7 @@ def test_a_program_that_is_compiled_whole_draws_the_same_mask_for_any_shape():
     np.testing.assert_array_equal(y, dropped(tf.ones((100, 1001)), 0.1, (1, 2), known_shape=True)[0])
 
 
+@pytest.mark.slow
 def test_compiled_dropout_has_no_pattern():
     """Neither between neighbours nor between seeds that differ by little, as those of two steps do."""
     ones = tf.ones(100_000)
@@ -259,6 +260,7 @@ def test_compiled_dropout_has_no_pattern():
     assert np.abs(np.corrcoef(masks) - np.eye(4)).max() < 0.015
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximate", [True, False])
 def test_compiled_gelu_equals_the_plain_one(approximate):
     x = tf.constant(POINTS, tf.float32)

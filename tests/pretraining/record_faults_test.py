@@ -67,12 +67,14 @@ def _refused(path, match):
             _exhaust(batches)
 
 
+@pytest.mark.slow
 @BOTH
 def test_whole_files_that_fit(path):
     assert _exhaust(_records(path).in_order(B)) == (ROWS + 5) // B
     assert _exhaust(_records(path).batches(B, 0)) == TOO_MANY
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_file_cut_in_the_middle(path):
     data = _raw(path)

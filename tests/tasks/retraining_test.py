@@ -70,6 +70,7 @@ def _check_rows(old, head, fresh, rows):
                 np.testing.assert_array_equal(value, old[path][row])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"problem": "multi_label"}, pytest.param({}, marks=pytest.mark.slow),
@@ -107,6 +108,7 @@ def test_the_same_labels_are_all_kept(tmp_path, caplog):
     assert "kept: 3; new: none; dropped: none; renamed: none." in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, *(pytest.param(options, marks=pytest.mark.slow) for options in (
     {"lstm_units": 4}, {"layers": "last", "lstm_units": 4}))], ids=["plain", "BiLSTM", "frozen"])  # fmt: skip
 def test_tags_follow_their_names_and_types_are_renamed_with_both_tags(tmp_path, options):
@@ -140,6 +142,7 @@ def test_labels_of_transformers_are_taken_by_name_too(tmp_path):
 BIOES = ["B-X", "E-X", "I-X", "O", "S-X"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "old, ending, new, reason",
     [

@@ -185,6 +185,7 @@ def test_masks_are_read_between_added_tokens():
     assert reader.tokenize(["[E1][MASK] a", "[MASK][E1]"]).to_list() == [[own, 4, 13], [4, own]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wordpiece", "byte_bpe_with_space", "unigram"])
 def test_saving_and_reading_gives_the_same_tokenizer(name, tmp_path):
     tokenizer = make(name)

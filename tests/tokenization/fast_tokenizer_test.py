@@ -72,7 +72,7 @@ def make(name):
     return MAKERS[name]()
 
 
-FAST = ("wordpiece", "byte_bpe with space", "modernbert", "unigram in front", "unigram with spaces inside")
+FAST = ("wordpiece", "byte_bpe with space", "unigram in front")
 PARAMS = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
 
 

@@ -54,6 +54,7 @@ def plain():
     return one_step()
 
 
+@pytest.mark.slow
 def test_what_is_in_no_layer_belongs_to_the_nearest_one():
     """The map of the embeddings, as in ELECTRA's code, and the convolution, which is parallel to the first layer."""
     frozen = [LayerRates(2, layers).is_frozen for layers in (1, 0)]
@@ -67,6 +68,7 @@ def test_what_is_in_no_layer_belongs_to_the_nearest_one():
 FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("freeze", [1, *(pytest.param(freeze, marks=pytest.mark.slow) for freeze in (2, "all"))])
 def test_frozen_layers_stay_to_the_bit_and_the_others_move_as_ever(plain, freeze):
     before, after, slots, step = one_step(LayerRates(2, freeze))
@@ -191,6 +193,7 @@ def test_a_run_goes_on_with_the_same_layers_only(tmp_path):
         _fit(_run(tmp_path, None, 1))
 
 
+@pytest.mark.slow
 def test_layers_that_all_move_alike_are_a_run_without_layer_rates(tmp_path):
     assert _run(tmp_path).identity() == _run(tmp_path, LayerRates(2)).identity()
 
@@ -232,12 +235,14 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
         _fit(_run(tmp_path / "parts", **{**values, "reinit_layers": 2}))
 
 
+@pytest.mark.slow
 def test_more_layers_than_there_are_cannot_start_anew(tmp_path, init):
     with pytest.raises(ValueError, match=r"`reinit_layers` must be at most 2, the number of layers; got 3\."):
         _fit(_run(tmp_path / "out", reinit_layers=3, init_checkpoint=os.fspath(init)))
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(12, 3).describe(100) == "Layers: frozen: the embeddings and 3 of the layers."
     assert LayerRates(2, "all").describe(100) == "Layers: frozen: the encoder."

@@ -298,6 +298,7 @@ def _end(folder):
     return saved(folder, 16)
 
 
+@pytest.mark.slow
 def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
     with caplog.at_level("WARNING"):
         made, begun = _fit(_run(tmp_path), {0: range(6, 17)})

@@ -114,6 +114,7 @@ def test_labels_that_the_adapters_do_not_have_are_the_models_where_they_fit(kept
     assert adapters.merge_adapters(model, os.fspath(tmp_path / "adapter")).labels == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", [{"model_type": "distilbert", "has_pooler": False, "type_vocab_size": 0, "classifier_act": "relu"},
                {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}, tiny.MODERNBERT,

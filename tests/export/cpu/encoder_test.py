@@ -146,6 +146,7 @@ def test_a_sequence_of_more_tokens_than_positions_is_refused():
         FastEncoder(_encoder(**MODERN), Floats())(features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

@@ -245,6 +245,7 @@ def test_targets_as_words(bert):
         target_of(reader, row, "dogs")
 
 
+@pytest.mark.slow
 def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
     model, page = tiny.checkpoint(tmp_path / "model"), tmp_path / "page.html"
     start, end = [f"--model={model}", "a film"], [f"--output_file={page}"]

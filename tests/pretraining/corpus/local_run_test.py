@@ -57,6 +57,7 @@ def test_small_and_large_tasks_make_the_laws_hold(corpus, tmp_path, small):
     assert len(np.unique(rows["input_ids"], axis=0)) > 0.99 * len(tokens)  # each pass makes others
 
 
+@pytest.mark.slow
 def test_the_records_are_shuffled_and_shared_out(corpus, tmp_path, small):
     paths = [tmp_path / f"{n}.tfrecord" for n in range(4)]
     local_run.create_pretraining_data(support.job(corpus, paths, sentence_objective="none"))
@@ -164,6 +165,7 @@ def test_a_disk_that_will_be_full_is_told_of_early(corpus, tmp_path, small, monk
     assert statistics.record_bytes > 10**5 and len(said) == warned
 
 
+@pytest.mark.slow
 def test_merging_changes_no_byte(corpus, tmp_path, small, monkeypatch):
     made = []
     for name, most in (("not merged", 1000), ("merged", 4)):
