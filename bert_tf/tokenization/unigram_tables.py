@@ -153,8 +153,9 @@ class UnigramTables(TokenizerTables):
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
         _check_trailing_space(trailing_space)
         self.trailing_space = trailing_space
-        self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
-        self._more |= {} if replaces is None else {"replaces": replaces}
+        more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
+        more |= {} if replaces is None else {"replaces": replaces}
+        self._more = more  # complete: TensorFlow saves no dictionary that changes after it became an attribute
         ids[ids == _REPLACED] = self.unk_id
         mapping = models.character_map(message.normalizer_spec.precompiled_charsmap, self.vocab_file)
         self.model = UnigramModel(message, data, scores, ids, mapping)

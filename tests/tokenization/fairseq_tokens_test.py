@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.models.family_registry import family
@@ -98,6 +99,15 @@ def test_camembert_s_model_keeps_its_own_begin_and_end(tmp_path):
         row = tokenizer(["the"], ["\U0001f600"], max_seq_length=12)["input_ids"].numpy()[0].tolist()
         first = tokenizer.tokenize(["the"]).to_list()[0]
         assert row[: len(first) + 6] == [5, *first, 6, 6, tokenizer.id_of("\u2581"), 3, 6]
+
+
+def test_a_graph_with_camembert_s_tokenizer_is_saved(tmp_path):
+    served = tf.Module()
+    served.tokenizer = _read(WHOLE / "camembert", "camembert")
+    served.read = tf.function(served.tokenizer.tokenize, [tf.TensorSpec([None], tf.string)])
+    expected = served.read(["the"]).to_list()
+    tf.saved_model.save(served, str(tmp_path))
+    assert tf.saved_model.load(str(tmp_path)).read(tf.constant(["the"])).to_list() == expected
 
 
 @pytest.mark.parametrize("name", ["XLMRobertaTokenizer", "CamembertTokenizer"])
