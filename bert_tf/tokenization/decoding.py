@@ -23,7 +23,8 @@ def id_rows(ids: Any, vocab_size: int) -> tuple[list[list[int]], bool]:
     given = ids.to_list() if hasattr(ids, "to_list") else ids if isinstance(ids, list | tuple) else np.asarray(ids)
     rows = [np.asarray(row) for row in given]
     several = any(row.ndim for row in rows)
-    for row in rows if several else (rows := [np.asarray([*given])]):
+    rows = rows if several else [np.asarray([*given])]
+    for row in rows:
         whole = row.ndim == 1 and (not row.size or np.issubdtype(row.dtype, np.integer))
         if not whole or (row.size and not 0 <= row.min() <= row.max() < vocab_size):
             wanted = f"`ids` must be integers from 0 to {vocab_size - 1}, in one row or several"

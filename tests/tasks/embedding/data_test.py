@@ -147,7 +147,8 @@ def test_margins(tmp_path, path):
     with pytest.raises(ValueError, match="`label_column` requires a table; got queries with lists .*lists.jsonl"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
-    with pytest.raises(ValueError, match="none.jsonl.*missing column 'scores'.*; create the file with `bert-tf data"):
+    message = "none.jsonl.*missing column 'scores'.*; create the file with `bert-tf data mine-negatives` and its"
+    with pytest.raises(ValueError, match=message):
         read(["train"], train_file=str(none), loss="margin_mse")
     short = write_jsonl(tmp_path / "short.jsonl", [("a", ["b"], ["c"], [1.0])],
                         ("query", "positives", "negatives", "scores"))  # fmt: skip
