@@ -73,6 +73,9 @@ def start_program(name: str, words: Sequence[str] | None = None, typed: str | No
         typed: the words that named it; if None, the name that messages use.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no information and no warnings of TensorFlow's C++
+    from bert_tf.utils.lean_keras import import_keras_without_extras  # here: the list of commands needs no Keras
+
+    import_keras_without_extras()
     escape_unencodable_output()
     with end_quietly_when_closed():
         try:

@@ -4,6 +4,7 @@ Keras only finds a custom class after its decorator has run. So that `keras.mode
 `import bert_tf`, which imports neither Keras nor TensorFlow, Keras gets stand-ins as soon as both are imported.
 """
 
+import functools
 import importlib
 import sys
 
@@ -46,8 +47,15 @@ class _StandIn:
         return getattr(importlib.import_module(self._module), self._name).from_config(config)
 
 
-class _KerasFinder:
-    """For `sys.meta_path`: gives Keras the stand-ins as soon as it is imported."""
+class KerasFinder:
+    """For `sys.meta_path`: what surrounds the import of Keras, whenever that is.
+
+    Args:
+        around: called with the function that executes the module, and the module.
+    """
+
+    def __init__(self, around):
+        self._around = around
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "keras":
@@ -60,13 +68,7 @@ class _KerasFinder:
         finally:
             sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_register(keras):
-                execute(keras)
-                _register(keras)
-
-            spec.loader.exec_module = execute_and_register
+            spec.loader.exec_module = functools.partial(self._around, spec.loader.exec_module)
         return spec
 
 
@@ -75,7 +77,12 @@ def announce():
     if "keras" in sys.modules:
         _register(sys.modules["keras"])
     else:
-        sys.meta_path.insert(0, _KerasFinder())
+        sys.meta_path.insert(0, KerasFinder(_execute_and_register))
+
+
+def _execute_and_register(execute, keras):
+    execute(keras)
+    _register(keras)
 
 
 def _register(keras):

@@ -81,6 +81,7 @@ class SavedModel:
         _check_processor(path, meta_graph)
         graph, config = tf.Graph(), config_pb2.ConfigProto.FromString(bundle.session_config)
         config.experimental.disable_output_partition_graphs = True  # they copy all constants for each signature
+        config.graph_options.rewrite_options.disable_tfg_optimizer = True  # half of the warm-up; it changes nothing
         self._session = tf.compat.v1.Session(graph=graph, config=config)
         try:
             with graph.as_default():
