@@ -61,8 +61,30 @@ def _sts_b(data):
     )
 
 
+def _qnli(data):
+    """QNLI's training file is not part of the data: its development file is divided."""
+    pairs = _pairs(data / "glue" / "QNLI" / "dev.tsv", "question", "sentence", "label")
+    return pairs[:TRAINED], pairs[TRAINED:]
+
+
+def _ncbi_disease(data):
+    train, dev, test = (_sentences(data / "NCBI-disease" / f"{split}.txt") for split in ("train", "dev", "test"))
+    return train, dev + test
+
+
+def _sentences(path):
+    """Returns the examples of a file of words and tags, one word per line."""
+    blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    lines = [[line.split("\t") for line in block.splitlines()] for block in blocks]
+    return [{"tokens": [line[0] for line in each], "tags": [line[-1] for line in each]} for each in lines]
+
+
 CASES = {
     "sst2": Case("classification", "eval_accuracy", 0.8, _sst2, {"learning_rate": 1e-4}),
+    "qnli": Case(
+        "classification", "eval_accuracy", 0.7, _qnli, {"learning_rate": 1e-4, "text_column": ["text_a", "text_b"]}
+    ),
+    "disease": Case("tagging", "eval_f1", 0.6, _ncbi_disease, {"learning_rate": 2e-4, "max_seq_length": 128}),
     "similarity": Case("embedding", "eval_spearman", 0.8, _sts_b, {"learning_rate": 2e-5, "loss": "cosine"}),
 }
 
