@@ -79,7 +79,8 @@ def _compare(folder, tokenizer):
     assert {text: ids for text, ids in found.items() if ids != wanted[text]} == {}
     rows = tokenizer.pack(tokenizer.tokenize(texts[:10]), tokenizer.tokenize(texts[1:11]))
     assert rows["input_ids"].to_list() == [ids for ids, _ in expected["pairs"]]
-    if folder.name != "distilbert":  # whose model has no segments: Transformers leaves those of tokenizer.json out
+    # These models have no segments, although tokenizer.json numbers them.
+    if folder.name not in ("distilbert", "mpnet"):
         assert rows["segment_ids"].to_list() == [segments for _, segments in expected["pairs"]]
 
 
@@ -95,7 +96,7 @@ def test_transformers_reads_what_we_write_and_we_what_it_writes(tmp_path):
     python = other_envs.torch_python()
     other_envs.run(python, SAVE, SCRIPT, tmp_path / "theirs")
     folders = sorted(path.parent for path in (tmp_path / "theirs").rglob("rows.json"))
-    assert len(folders) == 9
+    assert len(folders) == 11
     tokenizers, ours = {folder: _read(folder) for folder in folders}, []
     for folder, tokenizer in tokenizers.items():
         _compare(folder, tokenizer)
