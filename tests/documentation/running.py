@@ -36,6 +36,8 @@ NOT_RUN = {
     "python -m pip": "tests/cli/wheel_test.py builds and installs the wheel",
     "python -m pytest": "is a test",
     "python benchmarks/": "measures for hours",
+    "python tools/split_files.py": "tests/split_files_test.py runs it",
+    "python parts/join_files.py": "tests/split_files_test.py runs it",
     "curl -O": "fetches weights",
     "unzip": "unpacks what was not fetched",
     "docker": "needs Docker",
