@@ -36,6 +36,8 @@ NOT_RUN = {
     "python -m pip": "tests/cli/wheel_test.py builds and installs the wheel",
     "python -m pytest": "is a test",
     "python benchmarks/": "measures for hours",
+    "python tools/split_files.py": "tests/split_files_test.py runs it",
+    "python parts/join_files.py": "tests/split_files_test.py runs it",
     "curl -O": "fetches weights",
     "unzip": "unpacks what was not fetched",
     "docker": "needs Docker",
@@ -47,6 +49,9 @@ NOT_RUN = {
     "bert-tf data check --task=rating": "tests/integration/frame_test.py runs the page's task",
 }
 
+# What needs a package that is not installed with the others -> the package.
+_PACKAGES = {"--word_segmenter=jieba": "jieba", "--export_for=onnx": "tf2onnx", "--export_for=openvino": "openvino"}
+
 
 def reason(command: commands.Command) -> str | None:
     """Returns why a command is not run; None: it is."""
@@ -57,8 +62,9 @@ def reason(command: commands.Command) -> str | None:
             return why
     if command.is_cut:
         return "is cut"
-    if "--word_segmenter=jieba" in more and not importlib.util.find_spec("jieba"):
-        return "needs jieba"
+    for word, package in _PACKAGES.items():
+        if word in more and not importlib.util.find_spec(package):
+            return f"needs {package}"
     if any(word.startswith("--runner=") and not word.endswith("=DirectRunner") for word in more):
         return "needs a cluster"
     return None

@@ -254,7 +254,7 @@ def test_sigterm_ends_an_export_and_leaves_nothing(trained, tmp_path):
 def test_a_full_disk_leaves_nothing(trained, tmp_path):
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from bert_tf.export.saved_model import export_trained\n"
+        "from bert_tf.export.trained_model import export_trained\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
         "export_trained(*sys.argv[1:])"
     )

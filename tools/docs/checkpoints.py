@@ -191,7 +191,7 @@ def page() -> str:
             if row.group == group
         ]
         lines.append("")
-    lines[-1] = _CASES.lstrip("\n").rstrip("\n")
+    lines.append(_CASES.strip("\n"))
     for case, row in cases().items():
         settings = {**row.keys, **row.tokenizer_keys, **row.tokenizer_json.get("model", {})}
         shown = ", ".join(f"`{key}` {_shown(value)}" for key, value in settings.items())

@@ -53,6 +53,7 @@ again](../b.md), ![a picture](c.svg), [the web](https://example.org/x.md) and `[
         ("- item\n    - inner", []),
         ("Text\n| a |", [2]),
         ("Text\n\n| a |\n|---|\n| b |", []),
+        ("| a |\n|---|\n## Next", [3]),
         ("```\nText\n- item\n```", []),
         ("Text\n1. item", [2]),
     ],

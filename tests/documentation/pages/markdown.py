@@ -49,8 +49,8 @@ def slug(heading: str) -> str:
 def misunderstandings(text: str) -> list[str]:
     """Returns what GitHub and the site read otherwise than each other, as "line N: what".
 
-    On GitHub a list or a table may follow upon a line of text, and a list in a list be set in by two blanks. The site's
-    reader wants an empty line, and four.
+    On GitHub a list or a table may follow upon a line of text, a heading upon a table, and a list in a list be set in
+    by two blanks. The site's reader wants an empty line, and four.
     """
     found, before = [], ""
     for number, line in enumerate(prose(text), 1):
@@ -59,6 +59,8 @@ def misunderstandings(text: str) -> list[str]:
             found.append(f"line {number}: an empty line must stand before a list")
         if line.startswith("|") and before.strip() and not before.startswith("|"):
             found.append(f"line {number}: an empty line must stand before a table")
+        if before.startswith("|") and line.strip() and not line.startswith("|"):
+            found.append(f"line {number}: an empty line must stand after a table")
         if re.match(r" {1,3}(?:[-*+]|\d+\.) ", line):
             found.append(f"line {number}: a list in a list must be set in by four blanks")
         before = line
