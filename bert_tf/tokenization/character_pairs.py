@@ -16,8 +16,6 @@ from bert_tf.tokenization.flat_ops import utf8_lengths
 from bert_tf.tokenization.sentencepiece_bpe_tables import BYTE_TOKENS
 from bert_tf.tokenization.tokenizer_json import METASPACE
 
-_NEVER = "\0"  # the unknown token, which SentencePiece requires; the bytes stand for all that is unknown
-
 
 class CharacterPairs(tf.Module):
     """Converts texts to ids of a BPE vocabulary with tokens for bytes.
@@ -29,10 +27,13 @@ class CharacterPairs(tf.Module):
 
     def __init__(self, vocab: Mapping[str, int], merges: Sequence[tuple[str, str]]):
         super().__init__()
-        symbols = [token for token in vocab if len(token) == 1 and token != _NEVER]
+        symbols = [token for token in vocab if len(token) == 1]
         made = effective_merges(merges, symbols)
+        # SentencePiece requires an unknown token. The bytes represent all that is unknown, so this one, longer than any
+        # other, never occurs.
+        never = "\0" * (1 + max(map(len, vocab)))
         ordinary = [*((symbol, 0.0) for symbol in symbols), *((token, -float(rank)) for token, rank in made.items())]
-        pieces = [(_NEVER, 0.0, models.UNKNOWN), *((token, 0.0, models.BYTE) for token in BYTE_TOKENS)]
+        pieces = [(never, 0.0, models.UNKNOWN), *((token, 0.0, models.BYTE) for token in BYTE_TOKENS)]
         pieces += [(*each, models.NORMAL) for each in ordinary]
         ids = [vocab.get(token, 0) for token in BYTE_TOKENS]  # without a token, a byte is a character with one
         lengths = [len(token.encode("utf-8")) for token, _ in ordinary]

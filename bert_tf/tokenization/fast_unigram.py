@@ -19,8 +19,10 @@ from bert_tf.tokenization.unigram_characters import (
     CONTROL,
     DOUBLE,
     GRAVE,
+    JOINER,
     LONGEST_CLUSTER,
     MARK,
+    PREPENDED,
     fold,
     kind_of,
 )
@@ -125,7 +127,7 @@ class FastUnigram:
 
     def _inner_chunk(self, text) -> _Chunk:
         """Returns the chunk of a text without spaces that a space follows."""
-        is_bound = _KINDS[text[0]] not in (0, CONTROL)
+        is_bound = _KINDS[text[0]] in (MARK, JOINER)
         if self._keeps_spaces and not is_bound:
             stream = self._stream(text)
             is_bound = all(each.char in _WHITE for each in stream) or stream[0].char == METASPACE
@@ -316,8 +318,9 @@ class _BestPath:
 
 def _joins(char, before):
     """Returns whether a character belongs to the grapheme of the one before it."""
-    kind = _KINDS[char]
-    return char == "\n" and before == "\r" or kind not in (0, CONTROL) and _KINDS[before] != CONTROL
+    kind, last = _KINDS[char], _KINDS[before]
+    joins = kind in (MARK, JOINER) and last != CONTROL or last == PREPENDED and kind != CONTROL
+    return joins or char == "\n" and before == "\r"
 
 
 def _with_straight_quotes(stream):

@@ -18,8 +18,10 @@ from bert_tf.tokenization.unigram_characters import (
     CONTROL,
     DOUBLE,
     GRAVE,
+    JOINER,
     LONGEST_CLUSTER,
     MARK,
+    PREPENDED,
     folded_characters,
     kind_of,
 )
@@ -136,9 +138,9 @@ class Normalizer(tf.Module):
     def _map(self, stream):
         """Applies the model's character map to graphemes that are short enough, otherwise to characters."""
         chars = stream.chars
-        joins = tf.gather(self._joins, chars)
         before = shift(chars, 1)
-        inner = (joins > 0) & (joins != CONTROL) & (tf.gather(self._joins, before) != CONTROL)
+        kind, last = tf.gather(self._joins, chars), tf.gather(self._joins, before)
+        inner = ((kind == MARK) | (kind == JOINER)) & (last != CONTROL) | (last == PREPENDED) & (kind != CONTROL)
         inner = (inner | (chars == _LF) & (before == _CR)) & (tf.range(tf.size(chars)) > 0)
         cluster = tf.cumsum(tf.cast(~inner, tf.int32)) - 1
         lengths = utf8_lengths(chars)

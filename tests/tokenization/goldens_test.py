@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.models import family_registry
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from tests.tokenization.rust import differences
@@ -120,6 +121,14 @@ def test_unknown_characters_in_a_row_are_one_token_and_only_two_are_looked_up(ma
     unknown = [n for n, i in enumerate(ids) if i == unigram.unk_id]
     assert [(starts[n], ends[n]) for n in unknown] == [(0, 500), (503, 507), (508, 509)]
     assert [word.decode().count("\ud55c") for word in seen] == [4, 1]
+
+
+def test_a_sign_before_a_number_is_one_grapheme_with_it(make):
+    """A grapheme of 6 bytes is mapped by characters, so that its mark stays; ids of Hugging Face's tokenizers."""
+    tokenizer, texts = make("unigram_in_front"), ["a\u2460\u0301", "\u0605\u2460\u0301"]
+    ids = tokenizer.tokenize(texts).to_list()
+    assert ["".join(tokenizer.vocab[i] for i in row) for row in ids] == ["\u2581a1", "\u2581<unk>1<unk>"]
+    assert [FastTokenizer(tokenizer).tokenize(text) for text in texts] == ids
 
 
 @pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])

@@ -156,6 +156,18 @@ def test_tokens_that_go_beyond_a_word(tmp_path):
     assert tokenizer.id_of("e\u2581t") in ids[1]
 
 
+def test_nul_may_be_a_token_and_part_of_others(tmp_path):
+    values = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))
+    size, model = len(values["model"]["vocab"]), values["model"]
+    model["vocab"] |= {"\0": size, "a\0": size + 1, "\0\0": size + 2}
+    model["merges"] += [["a", "\0"], ["\0", "\0"]]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(values), encoding="utf-8")
+    tokenizer, texts = _read(tmp_path), ["\0", "a\0", "\0\0\0", "the\0"]
+    ids = tokenizer.tokenize(texts).to_list()
+    assert ids[:3] == [[size], [size + 1], [size + 2, size]] and ids[3][-1] == size
+    assert [FastTokenizer(tokenizer).tokenize(text) for text in texts] == ids
+
+
 @pytest.mark.slow
 def test_real_texts(shared_data, tmp_path):
     texts = xnli_texts(shared_data) + mixed_texts()
