@@ -34,6 +34,7 @@ EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
 SAVED_MODELS_FOR = ("portable", "cpu", "gpu")  # which TensorFlow Serving and `bert-tf serve` load
 EXPORTS_FOR = (*SAVED_MODELS_FOR, "litert", "onnx", "openvino")
 ENGINES = ("auto", "litert", "saved_model")  # what answers the texts of an export that has both
+PROTOCOLS = ("openai", "rerank", "tei")  # of a server's REST port, next to TensorFlow Serving's
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings

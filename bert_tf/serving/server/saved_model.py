@@ -16,11 +16,12 @@ from bert_tf.serving.server.regular_files import check_regular, check_stored_fil
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
+from bert_tf.serving.server.task_file import read_task_file
 from bert_tf.serving.server.tensorflow_messages import config_pb2
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn
-from bert_tf.utils.token_counts import TokenCountLog
+from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them in MultiInference.
@@ -61,6 +62,7 @@ class SavedModel:
         sequences: limits of sequence lengths.
         token_counts: truncated texts and unknown tokens so far, in requests of texts. Without a graph that counts
             them, they are 0.
+        task: contents of task.json: the name of the task and its options; {} if the export has none.
         prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
@@ -107,6 +109,7 @@ class SavedModel:
         counts = meta_graph.collection_def[TOKEN_COUNTS].node_list.value
         self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
+        self.task = read_task_file(path)
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
@@ -144,6 +147,18 @@ class SavedModel:
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
             raise invalid(str(error)) from error
 
+    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> TokenCounts | None:
+        """Returns the counts of a signature's texts, {input alias: array}; None if the graph does not count them.
+
+        Only the tokenizer runs: TensorFlow leaves out what the counts do not depend on.
+        """
+        calls = {_operation(output.tensor) for output in signature.outputs.values()} & self._counts.keys()
+        if not calls:
+            return None
+        feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
+        (counts,) = self.run(feeds, [self._counts[calls.pop()]])
+        return TokenCounts(*map(int, counts))
+
     def close(self):
         """Frees the weights; no further calls are allowed."""
         self.prepare.cache_clear()
@@ -161,6 +176,7 @@ class SavedModel:
             outputs[i], shape = self._flat[fetches[i]]
             outputs.append(shape)
         counts = [self._counts[call] for call in sorted({*map(_operation, fetches)} & self._counts.keys())]
+        counts = [name for name in counts if name not in fetches]
         outputs += map(tensor, counts)
         keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat, len(counts)
         if not inputs:

@@ -59,6 +59,7 @@ class TfliteModel:
         for runner in runners:
             self._idle.put(runner)
         self.token_counts = TokenCountLog(path)  # of none: requests hold ids
+        self.task = {}
         if isinstance(runner, TfliteGraph):
             self.sequences, definitions = Sequences(), runner.definitions
         else:
@@ -107,6 +108,9 @@ class TfliteModel:
                 raise ValueError(f"LiteRT cannot run {MODEL_FILE}: {_one_line(error)}; export it again") from error
             finally:
                 self._idle.put(runner)
+
+    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> None:
+        """Returns None: there are no texts to count the tokens of."""
 
     def _make_runners(self, number):
         try:

@@ -19,7 +19,7 @@ from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2
-from bert_tf.utils.token_counts import TokenCountLog
+from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
 
 _SAMPLE = "The library opens at nine."
 
@@ -44,6 +44,7 @@ class TfliteTexts:
         length = self._model.task["max_seq_length"]
         self.sequences = Sequences(length, 0 if self._model.reads_whole_texts else length)
         self.token_counts = TokenCountLog(path, fewest=100)
+        self.task = self._model.task
         signature = read_signature(self._definition(), checks_shapes=True, is_fragile=True)
         self.signatures = {DEFAULT_SIGNATURE: signature}
 
@@ -67,6 +68,10 @@ class TfliteTexts:
                 raise invalid(str(error)) from error
         self.token_counts.add(counts)
         return [outputs[name] for name in fetches]
+
+    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> TokenCounts:
+        """Returns the counts of a request's texts, {input alias: array}, as `SavedModel.count_tokens` does."""
+        return self._model.count_tokens({name: decode_texts(array.tolist()) for name, array in inputs.items()})
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
         """Runs each interpreter once per sequence length, so that it allocates its memory."""
