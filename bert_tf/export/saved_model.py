@@ -26,6 +26,7 @@ from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.serving.exports import open_export
+from bert_tf.tokenization.table_registry import TABLES_FILE, describe_tables
 from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.memory import return_free_memory
@@ -47,7 +48,8 @@ def export(
 ) -> str:
     """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
-    The version's `assets.extra` has warm-up requests, golden requests, task.json and a model card. Next to the versions
+    The version's `assets.extra` has warm-up requests, golden requests, task.json, tokenizer_tables.json and a model
+    card. Next to the versions
     are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card, and for ONNX Runtime and
     OpenVINO the model, the tokenizer and a card.
 
@@ -109,6 +111,8 @@ def _write_version(directory, served, task_options, facts, litert_model):
             write_fast_path(directory, litert_model, task_options, answer_texts)
     extra = os.path.join(directory, "assets.extra")
     write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
+    tokenizer = json.dumps(describe_tables(served.tokenizer), ensure_ascii=False, indent=1)
+    write_text(os.path.join(extra, TABLES_FILE), tokenizer + "\n")
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests import other_envs
+from tests import other_envs, tiny
 from tests.serving import models
 from tests.serving.requests import send
 
@@ -91,6 +91,20 @@ def test_rerank_has_teis_form_if_the_body_has_texts(ask, tasks):
     status, answer = ask("/rerank", {"query": "a film", "texts": []})
     assert (status, answer["error_type"]) == (422, "Validation")
     assert set(ask("/rerank", {"query": "a film"})[1]) == {"message", "detail"}
+
+
+def test_tokenize(task_exports):
+    with models.serve_quickly(task_exports["embedder"], "embedder") as server:
+        status, ((cls, *tokens, sep),) = send(server, "/tokenize", {"inputs": "a Film, of pianos"})
+        assert status == 200
+        assert cls == {"id": 2, "text": "[CLS]", "special": True, "start": None, "stop": None}
+        assert (sep["id"], sep["text"]) == (3, "[SEP]")
+        assert [each["text"] for each in tokens] == ["a", "Film", ",", "of", "pianos"]
+        assert [(each["start"], each["stop"]) for each in tokens] == [(0, 1), (2, 6), (6, 7), (8, 10), (11, 17)]
+        assert [each["id"] for each in tokens] == [tiny.VOCAB.index(each) for each in ("a", "film", ",", "of", "[UNK]")]
+        body = {"inputs": ["a", "the film"], "add_special_tokens": False}
+        assert [len(each) for each in send(server, "/tokenize", body)[1]] == [1, 2]
+        assert send(server, "/tokenize", {"inputs": "a" * 2**20})[0] == 422
 
 
 def test_info_and_health(ask, film_path, task_exports):

@@ -12,11 +12,11 @@ import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which Tenso
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
 from bert_tf.serving.server.dtypes import STRING
+from bert_tf.serving.server.export_files import read_task_file, read_tokenizer
 from bert_tf.serving.server.regular_files import check_regular, check_stored_files
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
-from bert_tf.serving.server.task_file import read_task_file
 from bert_tf.serving.server.tensorflow_messages import config_pb2
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
@@ -63,6 +63,7 @@ class SavedModel:
         token_counts: truncated texts and unknown tokens so far, in requests of texts. Without a graph that counts
             them, they are 0.
         task: contents of task.json: the name of the task and its options; {} if the export has none.
+        read_tokenizer: returns the `FastTokenizer` of the export, or None; read once, at the first call.
         prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
@@ -110,6 +111,7 @@ class SavedModel:
         self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
         self.task = read_task_file(path)
+        self.read_tokenizer = functools.lru_cache(maxsize=1)(functools.partial(read_tokenizer, path))
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 

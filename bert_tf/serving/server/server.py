@@ -115,7 +115,7 @@ class Server(contextlib.AbstractContextManager):
         self._grpc = GrpcServer(registry, options)
         self._rest = None
         if options.rest_api_port is not None:
-            protocols = EnabledProtocols(options.rest_api_protocols)
+            protocols = EnabledProtocols(options.rest_api_protocols, options.protocols)
             answer_request = functools.partial(answer, registry, routes=options.routes, protocols=protocols)
             count = functools.partial(count_rejection, registry)
             self._rest = RestServer(answer_request, self._pages(protocols), options, count, protocols.write_error)

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.protocols.adapter import Protocol
+from bert_tf.serving.server.protocols.kserve_v2 import KSERVE_V2
 from bert_tf.serving.server.protocols.openai import OPENAI
 from bert_tf.serving.server.protocols.rerank import RERANK
+from bert_tf.serving.server.protocols.sagemaker import SAGEMAKER
 from bert_tf.serving.server.protocols.tei import RERANK_BY_BODY, TEI
 from bert_tf.utils.names import PROTOCOLS
 
-_ALL = {each.name: each for each in (OPENAI, RERANK, TEI)}
+_ALL = {each.name: each for each in (OPENAI, RERANK, TEI, KSERVE_V2, SAGEMAKER)}
 
 
 class EnabledProtocols:

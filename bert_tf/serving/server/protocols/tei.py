@@ -1,4 +1,4 @@
-"""The API of Hugging Face's text-embeddings-inference (TEI): /embed, /predict, /rerank, /info and /health.
+"""The API of Hugging Face's text-embeddings-inference (TEI): /embed, /predict, /rerank, /tokenize, /info and /health.
 
 TEI serves one model. Here, each path is answered by the only served model of its task.
 """
@@ -18,6 +18,7 @@ from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, c
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
 from bert_tf.serving.server.protocols.rerank import RERANK, rank, rerank
 from bert_tf.serving.server.protocols.served_tasks import CLASSIFICATION, EMBEDDING, RERANKING, leased
+from bert_tf.serving.server.request_rows import BYTES_PER_TOKEN
 
 _CUT = ("truncate", "truncation_direction")
 _TOO_LARGE = 413
@@ -66,6 +67,37 @@ def _rerank(request: AdapterRequest) -> str:
     return json_responses.document(
         [{"index": index, "score": score} | each for (index, score), each in zip(ranking, more, strict=True)]
     )
+
+
+def _tokenize(request: AdapterRequest) -> str:
+    """Returns the tokens of each text; offsets are in code points, and special tokens have none."""
+    members = request.members(("inputs",), ("add_special_tokens",))
+    values = texts(members["inputs"], "inputs")
+    with leased(request, EMBEDDING, RERANKING, CLASSIFICATION) as (version, _):
+        limits, sizes = request.call.limits, [len(text.encode("utf-8", "replace")) for text in values]
+        limits.check_rows(len(values))
+        limits.check_texts(sizes)
+        limits.check_tokens(sum(sizes) // BYTES_PER_TOKEN)
+        tokenizer = version.model.read_tokenizer()
+        if tokenizer is None:
+            raise invalid(f"The model {version.name} is served without settings of its tokenizer; export it again")
+        template = tokenizer.tables.template if member(members, "add_special_tokens", bool, True) else None
+        return json_responses.document([_tokens(tokenizer, text, template, request.call) for text in values])
+
+
+def _tokens(tokenizer, text, template, call):
+    """Returns the tokens of a text, between the special tokens of the template unless it is None."""
+    call.check()
+    of_special = {"special": True, "start": None, "stop": None}
+    before, after = (
+        [{"id": tokenizer.tables.id_of(name), "text": name, **of_special} for name in names]
+        for names in ((template.before, template.after) if template else ((), ()))
+    )
+    found = [
+        {"id": token, "text": text[start:stop], "special": False, "start": start, "stop": stop}
+        for token, start, stop in zip(*tokenizer.tokenize_with_offsets(text), strict=True)
+    ]
+    return [*before, *found, *after]
 
 
 def _info(request: AdapterRequest) -> str:
@@ -148,6 +180,7 @@ _ROUTES = {
     ("POST", "/embed"): _embed,
     ("POST", "/predict"): _predict,
     ("POST", "/rerank"): _rerank,
+    ("POST", "/tokenize"): _tokenize,
     ("GET", "/info"): _info,
 }
 TEI = Protocol("tei", _ROUTES, _write_error, ready_paths=("/health",))
