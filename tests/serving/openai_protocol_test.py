@@ -2,10 +2,14 @@
 
 import base64
 import json
+import types
 
 import numpy as np
 import pytest
 
+from bert_tf.serving.server.protocols import embeddings
+from bert_tf.serving.server.protocols.adapter import AdapterRequest
+from bert_tf.serving.server.protocols.openai import OPENAI
 from tests import other_envs
 from tests.serving import models
 from tests.serving.requests import send
@@ -63,16 +67,14 @@ def test_dimensions_of_matryoshka_training(ask, tasks):
     assert "'dimensions' must be 8 or 32" in found["error"]["message"]
 
 
-def test_shorter_embeddings_have_length_1_where_the_model_normalizes(task_exports):
-    path = task_exports["embedder"] / "1" / "assets.extra" / "task.json"
-    before = path.read_text()
-    path.write_text(before.replace('"normalize": false', '"normalize": true'))
-    try:
-        with models.serve_quickly(path.parents[2], "embedder") as server:
-            found = send(server, PATH, {"model": "embedder", "input": TEXTS[0], "dimensions": 8})[1]
-    finally:
-        path.write_text(before)
-    assert np.linalg.norm(found["data"][0]["embedding"]) == pytest.approx(1, abs=1e-6)
+def test_shorter_embeddings_have_length_1_where_the_model_normalizes(monkeypatch):
+    vectors = np.array([[3, 4, 0, 1], [0, 0, 0, 2]], np.float32)
+    monkeypatch.setattr(embeddings, "run_predict", lambda *_: {"embedding": vectors})
+    request = AdapterRequest(None, OPENAI, PATH)
+    for task, expected in (({"normalize": True}, [[0.6, 0.8], [0, 0]]), ({}, [[3, 4], [0, 0]])):
+        version = types.SimpleNamespace(model=types.SimpleNamespace(task=task))
+        np.testing.assert_allclose(embeddings.embed(request, version, None, {}, 2), expected, atol=1e-6)
+        np.testing.assert_array_equal(embeddings.embed(request, version, None, {}, None), vectors)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +119,9 @@ def test_other_paths_and_methods_are_tensorflow_servings(ask):
     assert (status, answer["error"]["message"]) == (400, "Malformed request: GET /v1/embeddings")
 
 
-def test_limits_before_the_body_is_read(task_exports):
-    with models.serve_quickly(task_exports["embedder"], "embedder", rest_api_num_threads=1) as server:
-        status, answer = send(server, PATH, b"x", content_encoding="br")
-        assert (status, answer["error"]["type"]) == (415, "invalid_request_error")
+def test_rejections_before_the_body_is_read_have_openais_form_too(ask):
+    status, answer = ask(PATH, b"x", content_encoding="br")
+    assert (status, answer["error"]["type"]) == (415, "invalid_request_error")
 
 
 def test_protocols_are_chosen(film_path):

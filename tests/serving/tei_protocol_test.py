@@ -93,33 +93,41 @@ def test_rerank_has_teis_form_if_the_body_has_texts(ask, tasks):
     assert set(ask("/rerank", {"query": "a film"})[1]) == {"message", "detail"}
 
 
-def test_tokenize(task_exports):
-    with models.serve_quickly(task_exports["embedder"], "embedder") as server:
-        status, ((cls, *tokens, sep),) = send(server, "/tokenize", {"inputs": "a Film, of pianos"})
-        assert status == 200
-        assert cls == {"id": 2, "text": "[CLS]", "special": True, "start": None, "stop": None}
-        assert (sep["id"], sep["text"]) == (3, "[SEP]")
-        assert [each["text"] for each in tokens] == ["a", "Film", ",", "of", "pianos"]
-        assert [(each["start"], each["stop"]) for each in tokens] == [(0, 1), (2, 6), (6, 7), (8, 10), (11, 17)]
-        assert [each["id"] for each in tokens] == [tiny.VOCAB.index(each) for each in ("a", "film", ",", "of", "[UNK]")]
-        body = {"inputs": ["a", "the film"], "add_special_tokens": False}
-        assert [len(each) for each in send(server, "/tokenize", body)[1]] == [1, 2]
-        assert send(server, "/tokenize", {"inputs": "a" * 2**20})[0] == 422
+@pytest.fixture(scope="module")
+def embedder(task_exports):
+    """A server of one model that follows TEI's protocol only."""
+    with models.serve_quickly(task_exports["embedder"], "embedder", rest_api_protocols=("tei",)) as server:
+        yield server
 
 
-def test_info_and_health(ask, film_path, task_exports):
+def test_tokenize(embedder):
+    status, ((cls, *tokens, sep),) = send(embedder, "/tokenize", {"inputs": "a Film, of pianos"})
+    assert status == 200
+    assert cls == {"id": 2, "text": "[CLS]", "special": True, "start": None, "stop": None}
+    assert (sep["id"], sep["text"]) == (3, "[SEP]")
+    assert [each["text"] for each in tokens] == ["a", "Film", ",", "of", "pianos"]
+    assert [(each["start"], each["stop"]) for each in tokens] == [(0, 1), (2, 6), (6, 7), (8, 10), (11, 17)]
+    assert [each["id"] for each in tokens] == [tiny.VOCAB.index(each) for each in ("a", "film", ",", "of", "[UNK]")]
+    body = {"inputs": ["a", "the film"], "add_special_tokens": False}
+    assert [len(each) for each in send(embedder, "/tokenize", body)[1]] == [1, 2]
+    assert send(embedder, "/tokenize", {"inputs": "a" * 2**20})[0] == 422
+
+
+def test_info_and_health(ask, embedder):
     assert ask("/health")[0] == 200
     status, answer = ask("/info")
     assert status == 422
     assert answer["error"].endswith("classification: classifier, embedder, reranker")
-    with models.serve_quickly(task_exports["embedder"], "embedder", rest_api_protocols=("tei",)) as server:
-        found = send(server, "/info")[1]
-        assert found["model_type"] == {"embedding": {"pooling": "mean"}}
-        assert (found["model_id"], found["max_input_length"], found["max_client_batch_size"]) == ("embedder", 16, 4096)
-        assert send(server, "/rerank", {"query": "a", "documents": ["a"]})[1]["error_type"] == "Validation"
-        assert send(server, "/rerank", {"query": "a", "texts": ["a"]}) == (
-            424, {"error": "No model on this server serves reranking", "error_type": "Backend"}
-        )  # fmt: skip
+    found = send(embedder, "/info")[1]
+    assert found["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert (found["model_id"], found["max_input_length"], found["max_client_batch_size"]) == ("embedder", 16, 4096)
+
+
+def test_without_the_rerank_protocol_its_path_is_teis(embedder):
+    assert send(embedder, "/rerank", {"query": "a", "documents": ["a"]})[1]["error_type"] == "Validation"
+    assert send(embedder, "/rerank", {"query": "a", "texts": ["a"]}) == (
+        424, {"error": "No model on this server serves reranking", "error_type": "Backend"}
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
