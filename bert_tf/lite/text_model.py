@@ -100,24 +100,10 @@ class LitertTextModel:
         def compute(features):
             return runner({name: features[name] for name in names})
 
-        reading = self._reading(compute)
+        read_tokens = None if self.reads_whole_texts else self.task["max_seq_length"]
+        reading = Reading(self.tokenizer, self._packer, compute, self.lengths[-1], read_tokens)
         outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
         return outputs, reading.counts
-
-    def count_tokens(self, texts: Mapping[str, Sequence[Any]]) -> TokenCounts:
-        """Returns the counts that `answer` would return for these texts, without computing the model."""
-        reading = self._reading(None)
-        for example in zip(*(texts[name] for name in self.inputs), strict=True):
-            columns = [[each] if isinstance(each, str) else each for each in example]
-            first, *others = [list(map(reading.tokenize, column)) for column in columns]
-            for ids in first:
-                for second in others[0] if others else [None]:
-                    reading.count_sequence(ids, second)
-        return reading.counts
-
-    def _reading(self, compute):
-        read_tokens = None if self.reads_whole_texts else self.task["max_seq_length"]
-        return Reading(self.tokenizer, self._packer, compute, self.lengths[-1], read_tokens)
 
 
 def decode_texts(values: Sequence[Any]) -> list[Any]:

@@ -32,7 +32,7 @@ def test_documents_in_order_of_their_scores(ask, tasks, path):
     assert status == 200
     assert [(each["index"], each["relevance_score"]) for each in found["results"]] == ranking(tasks)
     assert set(found["results"][0]) == {"index", "relevance_score"}
-    assert (found["model"], found["usage"]) == ("reranker", {"total_tokens": 3 + 9})
+    assert (found["model"], found["usage"]) == ("reranker", {"total_tokens": 4 * 3 + 9})
     scores = [each["relevance_score"] for each in found["results"]]
     assert scores == sorted(scores, reverse=True)
 

@@ -19,7 +19,6 @@ from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.signature_tensors import check_tensor, fill_proto, proto_to_array, type_name
 from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
 from bert_tf.serving.server.tensorflow_messages import predict_pb2, tensor_pb2
-from bert_tf.utils.token_counts import TokenCounts
 
 DEFAULT_SIGNATURE = "serving_default"
 _NODES = re.compile(r"\[\[.*\]\]|\{\{[^}]*\}\}")  # names of operations in TensorFlow's messages
@@ -96,21 +95,6 @@ def run_predict(
         call.until_sent.enter_context(version.scheduler.answers.take(elements))
         call.work.grow(call, elements)
     return outputs
-
-
-def count_tokens(version, signature, inputs: dict[str, np.ndarray], call: RequestContext) -> TokenCounts | None:
-    """Returns the counts of the texts of a request, {input alias: array}; None if the model does not count them.
-
-    Raises:
-        ServingError: as `run_predict`.
-    """
-    plan = version.model.sequences.plan(signature, inputs)
-    call.limits.check_tokens(plan.tokens)
-    model, scheduler = version.model, version.scheduler
-    held = scheduler.requests.take(plan.tokens)
-    with held, call.work.paused(call), model.turn(call), scheduler.turn(call, plan.weight):
-        call.check()
-        return model.count_tokens(signature, inputs)
 
 
 def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Limits = LIMITS) -> np.ndarray:

@@ -21,7 +21,7 @@ from bert_tf.serving.server.tensorflow_messages import config_pb2
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn
-from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
+from bert_tf.utils.token_counts import TokenCountLog
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them in MultiInference.
@@ -149,18 +149,6 @@ class SavedModel:
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
             raise invalid(str(error)) from error
 
-    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> TokenCounts | None:
-        """Returns the counts of a signature's texts, {input alias: array}; None if the graph does not count them.
-
-        Only the tokenizer runs: TensorFlow leaves out what the counts do not depend on.
-        """
-        calls = {_operation(output.tensor) for output in signature.outputs.values()} & self._counts.keys()
-        if not calls:
-            return None
-        feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
-        (counts,) = self.run(feeds, [self._counts[calls.pop()]])
-        return TokenCounts(*map(int, counts))
-
     def close(self):
         """Frees the weights; no further calls are allowed."""
         self.prepare.cache_clear()
@@ -178,7 +166,6 @@ class SavedModel:
             outputs[i], shape = self._flat[fetches[i]]
             outputs.append(shape)
         counts = [self._counts[call] for call in sorted({*map(_operation, fetches)} & self._counts.keys())]
-        counts = [name for name in counts if name not in fetches]
         outputs += map(tensor, counts)
         keys = [*map(internals.session_key, inputs)], [*map(internals.session_key, outputs)], flat, len(counts)
         if not inputs:

@@ -109,9 +109,6 @@ class TfliteModel:
             finally:
                 self._idle.put(runner)
 
-    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> None:
-        """Returns None: there are no texts to count the tokens of."""
-
     def _make_runners(self, number):
         try:
             return [self._make_runner(self._data, self._threads) for _ in range(number)]

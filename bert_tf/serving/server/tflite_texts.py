@@ -19,7 +19,7 @@ from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import PREDICT, read_signature
 from bert_tf.serving.server.tensorflow_messages import meta_graph_pb2
-from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
+from bert_tf.utils.token_counts import TokenCountLog
 
 _SAMPLE = "The library opens at nine."
 
@@ -69,10 +69,6 @@ class TfliteTexts:
                 raise invalid(str(error)) from error
         self.token_counts.add(counts)
         return [outputs[name] for name in fetches]
-
-    def count_tokens(self, signature, inputs: dict[str, np.ndarray]) -> TokenCounts:
-        """Returns the counts of a request's texts, {input alias: array}, as `SavedModel.count_tokens` does."""
-        return self._model.count_tokens({name: decode_texts(array.tolist()) for name, array in inputs.items()})
 
     def prepare(self, feeds: Sequence[str], fetches: Sequence[str]):
         """Runs each interpreter once per sequence length, so that it allocates its memory."""

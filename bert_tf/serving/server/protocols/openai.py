@@ -6,10 +6,10 @@ import numpy as np
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.predict import count_tokens
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
 from bert_tf.serving.server.protocols.served_tasks import EMBEDDING, leased
+from bert_tf.serving.server.protocols.token_counting import count_tokens
 
 _FORMATS = ("float", "base64")
 
@@ -21,9 +21,10 @@ def _embeddings(request: AdapterRequest) -> str:
     values = _texts(members["input"])
     with leased(request, EMBEDDING, name=member(members, "model", str)) as (version, signature):
         dimensions = check_dimensions(version, signature, members)
-        inputs = read_inputs(signature, {"text": values}, request.call)
-        counts = count_tokens(version, signature, inputs, request.call)
+        columns = {"text": values}
+        inputs = read_inputs(signature, columns, request.call)
         vectors = embed(request, version, signature, inputs, dimensions)
+        counts = count_tokens(version, columns, request.call)
     vectors = [_base64(each) for each in vectors] if encoding == "base64" else list(vectors)
     data = [{"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(vectors)]
     answer = {"object": "list", "data": data, "model": request.spec.name}

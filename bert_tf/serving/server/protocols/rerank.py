@@ -6,9 +6,10 @@ import numpy as np
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.predict import count_tokens, run_predict
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member, read_inputs
 from bert_tf.serving.server.protocols.served_tasks import RERANKING, leased
+from bert_tf.serving.server.protocols.token_counting import count_tokens
 
 
 def rank(request: AdapterRequest, version, signature, inputs, name: str) -> list[tuple[int, np.float32]]:
@@ -41,8 +42,8 @@ def rerank(request: AdapterRequest) -> str:
     columns = {"query": [member(members, "query", str)], "documents": [documents]}
     with leased(request, RERANKING, name=member(members, "model", str)) as (version, signature):
         inputs = read_inputs(signature, columns, request.call)
-        counts = count_tokens(version, signature, inputs, request.call)
         ranking = rank(request, version, signature, inputs, "documents")
+        counts = count_tokens(version, columns, request.call)
     results: list[dict[str, Any]] = [{"index": index, "relevance_score": score} for index, score in ranking[:top]]
     if is_returned:
         results = [each | {"document": {"text": documents[each["index"]]}} for each in results]

@@ -13,12 +13,12 @@ import numpy as np
 import bert_tf
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.predict import count_tokens, run_predict
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
 from bert_tf.serving.server.protocols.rerank import RERANK, rank, rerank
 from bert_tf.serving.server.protocols.served_tasks import CLASSIFICATION, EMBEDDING, RERANKING, leased
-from bert_tf.serving.server.request_rows import BYTES_PER_TOKEN
+from bert_tf.serving.server.protocols.token_counting import check_texts, count_tokens, require_tokenizer
 
 _CUT = ("truncate", "truncation_direction")
 _TOO_LARGE = 413
@@ -74,13 +74,8 @@ def _tokenize(request: AdapterRequest) -> str:
     members = request.members(("inputs",), ("add_special_tokens",))
     values = texts(members["inputs"], "inputs")
     with leased(request, EMBEDDING, RERANKING, CLASSIFICATION) as (version, _):
-        limits, sizes = request.call.limits, [len(text.encode("utf-8", "replace")) for text in values]
-        limits.check_rows(len(values))
-        limits.check_texts(sizes)
-        limits.check_tokens(sum(sizes) // BYTES_PER_TOKEN)
-        tokenizer = version.model.read_tokenizer()
-        if tokenizer is None:
-            raise invalid(f"The model {version.name} is served without settings of its tokenizer; export it again")
+        check_texts(values, request.call)
+        tokenizer = require_tokenizer(version)
         template = tokenizer.tables.template if member(members, "add_special_tokens", bool, True) else None
         return json_responses.document([_tokens(tokenizer, text, template, request.call) for text in values])
 
@@ -132,12 +127,11 @@ def _inputs(request, version, signature, columns: Mapping[str, Any], members) ->
     inputs = read_inputs(signature, columns, request.call)
     if member(members, "truncate", bool, True):
         return inputs
-    counts = count_tokens(version, signature, inputs, request.call)
-    if counts is None:
-        raise invalid(f"'truncate' must be true, since the model {version.name} does not say what it truncates")
+    require_tokenizer(version)
+    counts = count_tokens(version, columns, request.call)
     if counts.truncated:
         raise _TooLongError(
-            f"{counts.truncated} of {counts.texts} inputs have more tokens than the model {version.name} reads, "
+            f"{counts.truncated} of {counts.sequences} inputs have more tokens than the model {version.name} reads, "
             f"{version.model.sequences.text_tokens}; shorten them or leave out 'truncate'"
         )
     return inputs
