@@ -41,6 +41,8 @@ VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings
 
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
 GOLDEN_REQUESTS = "golden_requests"
+# The tokenizer, for what the graph does not answer.
+TOKENIZER_FOLDER = "assets.extra/tokenizer"
 # In a SavedModel's graph, the name of a collection: a text alone is computed by several threads side by side.
 SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.

@@ -1,4 +1,4 @@
-"""Files that an export has next to its graph: the task of the model with its options, and the tokenizer's settings."""
+"""Files that an export has next to its graph: the task of the model with its options, and its tokenizer."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from typing import Any
 from absl import logging
 
 from bert_tf.models.config_files import TASK_FILE
-from bert_tf.tokenization.fast_tokenizer import FastTokenizer
-from bert_tf.tokenization.table_registry import TABLES_FILE, restore_tables
+from bert_tf.tokenization.fast_tokenizer import FastTokenizer, load_fast_tokenizer
+from bert_tf.utils.names import TOKENIZER_FOLDER
 
-_EXTRA = "assets.extra"
+_NOT_READ = "%s is not read: %s. Requests that need it are rejected."
 
 
 def read_task_file(path: str) -> dict[str, Any]:
@@ -18,23 +18,7 @@ def read_task_file(path: str) -> dict[str, Any]:
 
     A damaged file is warned of: TensorFlow Serving does not read it either, and the graph has all that it computes.
     """
-    return _read(path, TASK_FILE)
-
-
-def read_tokenizer(path: str) -> FastTokenizer | None:
-    """Returns the tokenizer of the version in the directory `path`; None if it has no settings of one.
-
-    The vocabulary is that of the graph, in `assets`.
-
-    Raises:
-        ValueError, KeyError, TypeError, OSError: the files are damaged.
-    """
-    description = _read(path, TABLES_FILE)
-    return FastTokenizer(restore_tables(description, os.path.join(path, "assets"))) if description else None
-
-
-def _read(path, name):
-    file = os.path.join(path, _EXTRA, name)
+    file = os.path.join(path, "assets.extra", TASK_FILE)
     if not os.path.isfile(file):
         return {}
     try:
@@ -43,6 +27,18 @@ def _read(path, name):
         if not isinstance(found, dict):
             raise ValueError("it is not a JSON object")
     except (OSError, ValueError, RecursionError) as error:
-        logging.warning("%s is not read: %s. Requests that need it are rejected.", file, error)
+        logging.warning(_NOT_READ, file, error)
         return {}
     return found
+
+
+def read_tokenizer(path: str) -> FastTokenizer | None:
+    """Returns the tokenizer of the version in the directory `path`; None if it has none, or a damaged one."""
+    folder = os.path.join(path, TOKENIZER_FOLDER)
+    if not os.path.isdir(folder):
+        return None
+    try:
+        return load_fast_tokenizer(folder)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logging.warning(_NOT_READ, folder, error)
+        return None
