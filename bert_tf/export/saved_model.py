@@ -111,11 +111,11 @@ def _write_version(directory, served, task_options, facts, litert_model):
             write_fast_path(directory, litert_model, task_options, answer_texts)
     extra = os.path.join(directory, "assets.extra")
     write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
-    write_tokenizer(os.path.join(directory, names.TOKENIZER_FOLDER), served.tokenizer)
+    write_export_tokenizer(os.path.join(directory, names.TOKENIZER_FOLDER), served.tokenizer)
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
 
 
-def write_tokenizer(folder, tokenizer):
+def write_export_tokenizer(folder, tokenizer):
     os.makedirs(folder)
     save_tables(tokenizer, folder)
     if WHOLE_FILE not in tokenizer.FILES:  # other files have the same vocabulary, in less space

@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from bert_tf.serving.server.protocols.token_counting import ReadTokens, count_tokens
+from bert_tf.serving.server.protocols.token_counting import ReadTokens, count_read_tokens
 from bert_tf.serving.server.request_context import INTERNAL
 from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer
 from tests import tiny
@@ -34,14 +34,14 @@ def version(tmp_path_factory):
     ],
 )
 def test_texts(version, texts, truncated, tokens):
-    assert count_tokens(version, {"text": texts}, INTERNAL) == ReadTokens(len(texts), truncated, tokens)
+    assert count_read_tokens(version, {"text": texts}, INTERNAL) == ReadTokens(len(texts), truncated, tokens)
 
 
 def test_pairs_and_lists_of_documents(version):
     columns = {"text_a": ["a film", "music"], "text_b": ["is", "music " * 99]}
-    assert count_tokens(version, columns, INTERNAL) == (2, 1, 3 + 13)
+    assert count_read_tokens(version, columns, INTERNAL) == (2, 1, 3 + 13)
     columns = {"query": ["a film"], "documents": [["is", "music " * 11, "music " * 12]]}
-    assert count_tokens(version, columns, INTERNAL) == (3, 1, 3 + 13 + 13)
+    assert count_read_tokens(version, columns, INTERNAL) == (3, 1, 3 + 13 + 13)
 
 
 def test_a_model_that_reads_all_of_a_text(version):
@@ -50,9 +50,9 @@ def test_a_model_that_reads_all_of_a_text(version):
             read_tokenizer=version.model.read_tokenizer, sequences=types.SimpleNamespace(text_tokens=0)
         )
     )
-    assert count_tokens(version, {"text": ["music " * 1000]}, INTERNAL) == ReadTokens(1, 0, 1000)
+    assert count_read_tokens(version, {"text": ["music " * 1000]}, INTERNAL) == ReadTokens(1, 0, 1000)
 
 
 def test_an_export_without_settings_of_its_tokenizer():
     version = types.SimpleNamespace(model=types.SimpleNamespace(read_tokenizer=lambda: None))
-    assert count_tokens(version, {"text": ["a"]}, INTERNAL) is None
+    assert count_read_tokens(version, {"text": ["a"]}, INTERNAL) is None

@@ -32,7 +32,7 @@ def read_task_file(path: str) -> dict[str, Any]:
     return found
 
 
-def read_tokenizer(path: str) -> FastTokenizer | None:
+def read_export_tokenizer(path: str) -> FastTokenizer | None:
     """Returns the tokenizer of the version in the directory `path`; None if it has none, or a damaged one."""
     folder = os.path.join(path, TOKENIZER_FOLDER)
     if not os.path.isdir(folder):

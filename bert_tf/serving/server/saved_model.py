@@ -12,7 +12,7 @@ import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which Tenso
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
 from bert_tf.serving.server.dtypes import STRING
-from bert_tf.serving.server.export_files import read_task_file, read_tokenizer
+from bert_tf.serving.server.export_files import read_export_tokenizer, read_task_file
 from bert_tf.serving.server.regular_files import check_regular, check_stored_files
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
@@ -111,7 +111,7 @@ class SavedModel:
         self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
         self.task = read_task_file(path)
-        self.read_tokenizer = functools.lru_cache(maxsize=1)(functools.partial(read_tokenizer, path))
+        self.read_tokenizer = functools.lru_cache(maxsize=1)(functools.partial(read_export_tokenizer, path))
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 

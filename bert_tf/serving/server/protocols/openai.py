@@ -9,7 +9,7 @@ from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
 from bert_tf.serving.server.protocols.served_tasks import EMBEDDING, leased
-from bert_tf.serving.server.protocols.token_counting import count_tokens
+from bert_tf.serving.server.protocols.token_counting import count_read_tokens
 
 _FORMATS = ("float", "base64")
 
@@ -24,7 +24,7 @@ def _embeddings(request: AdapterRequest) -> str:
         columns = {"text": values}
         inputs = read_inputs(signature, columns, request.call)
         vectors = embed(request, version, signature, inputs, dimensions)
-        counts = count_tokens(version, columns, request.call)
+        counts = count_read_tokens(version, columns, request.call)
     vectors = [_base64(each) for each in vectors] if encoding == "base64" else list(vectors)
     data = [{"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(vectors)]
     answer = {"object": "list", "data": data, "model": request.spec.name}

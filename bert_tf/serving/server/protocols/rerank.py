@@ -9,10 +9,10 @@ from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member, read_inputs
 from bert_tf.serving.server.protocols.served_tasks import RERANKING, leased
-from bert_tf.serving.server.protocols.token_counting import count_tokens
+from bert_tf.serving.server.protocols.token_counting import count_read_tokens
 
 
-def rank(request: AdapterRequest, version, signature, inputs, name: str) -> list[tuple[int, np.float32]]:
+def order_documents(request: AdapterRequest, version, signature, inputs, name: str) -> list[tuple[int, np.float32]]:
     """Returns [(index of a document, its score)], the best first.
 
     Args:
@@ -42,8 +42,8 @@ def rerank(request: AdapterRequest) -> str:
     columns = {"query": [member(members, "query", str)], "documents": [documents]}
     with leased(request, RERANKING, name=member(members, "model", str)) as (version, signature):
         inputs = read_inputs(signature, columns, request.call)
-        ranking = rank(request, version, signature, inputs, "documents")
-        counts = count_tokens(version, columns, request.call)
+        ranking = order_documents(request, version, signature, inputs, "documents")
+        counts = count_read_tokens(version, columns, request.call)
     results: list[dict[str, Any]] = [{"index": index, "relevance_score": score} for index, score in ranking[:top]]
     if is_returned:
         results = [each | {"document": {"text": documents[each["index"]]}} for each in results]

@@ -16,9 +16,9 @@ from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
-from bert_tf.serving.server.protocols.rerank import RERANK, rank, rerank
+from bert_tf.serving.server.protocols.rerank import RERANK, order_documents, rerank
 from bert_tf.serving.server.protocols.served_tasks import CLASSIFICATION, EMBEDDING, RERANKING, leased
-from bert_tf.serving.server.protocols.token_counting import check_texts, count_tokens, require_tokenizer
+from bert_tf.serving.server.protocols.token_counting import check_texts, count_read_tokens, require_tokenizer
 
 _CUT = ("truncate", "truncation_direction")
 _TOO_LARGE = 413
@@ -62,7 +62,7 @@ def _rerank(request: AdapterRequest) -> str:
     columns = {"query": [member(members, "query", str)], "documents": [documents]}
     with leased(request, RERANKING) as (version, signature):
         inputs = _inputs(request, version, signature, columns, members)
-        ranking = rank(request, version, signature, inputs, "texts")
+        ranking = order_documents(request, version, signature, inputs, "texts")
     more = [{"text": documents[index]} if is_returned else {} for index, _ in ranking]
     return json_responses.document(
         [{"index": index, "score": score} | each for (index, score), each in zip(ranking, more, strict=True)]
@@ -128,7 +128,7 @@ def _inputs(request, version, signature, columns: Mapping[str, Any], members) ->
     if member(members, "truncate", bool, True):
         return inputs
     require_tokenizer(version)
-    counts = count_tokens(version, columns, request.call)
+    counts = count_read_tokens(version, columns, request.call)
     if counts.truncated:
         raise _TooLongError(
             f"{counts.truncated} of {counts.sequences} inputs have more tokens than the model {version.name} reads, "

@@ -31,7 +31,7 @@ class ReadTokens(NamedTuple):
     tokens: int
 
 
-def count_tokens(version, columns: Mapping[str, Sequence[Any]], call: RequestContext) -> ReadTokens | None:
+def count_read_tokens(version, columns: Mapping[str, Sequence[Any]], call: RequestContext) -> ReadTokens | None:
     """Returns the counts of a request's texts; None if the export has no settings of its tokenizer.
 
     Args:
