@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.serving.server import metrics
 from bert_tf.serving.server.protocols import embeddings
 from bert_tf.serving.server.protocols.adapter import AdapterRequest
 from bert_tf.serving.server.protocols.openai import OPENAI
@@ -129,6 +130,15 @@ def test_protocols_are_chosen(film_path):
         assert send(server, PATH, {}) == (400, {"error": f"Malformed request: POST {PATH}"})
     with pytest.raises(ValueError, match="`rest_api_protocols` must be some of openai.*; got 'soap'"):
         models.serve_quickly(film_path, rest_api_protocols=("soap",))
+
+
+def test_metrics_have_the_name_of_the_protocol(ask):
+    ask(PATH, {"model": "embedder", "input": "a"})
+    ask(PATH, {"model": "nobody", "input": "a"})
+    text = metrics.prometheus_text().decode()
+    assert 'request_latency_count{API="openai",entrypoint="REST",model_name="embedder"}' in text
+    assert 'request_count{model_name="",status="NOT_FOUND"}' in text
+    assert 'model_name="nobody"' not in text
 
 
 @pytest.mark.slow

@@ -71,6 +71,10 @@ def test_csv_has_a_column_for_each_input(pairs):
         (b"a\n" * 5000, CSV, "may have 4096 rows"),
         (b'"a"\n' * 5000, LINES, "may have 4096 rows"),
         (b'"a" "b"', LINES, "one JSON value"),
+        ((b"[" + b"[]," * 9000 + b"[]]\n") * 200, LINES, "may have 1048576 values and has more"),
+        (b"\n" + b"\n".join([b"[]"] * 5000), LINES, "may have 4096 rows"),
+        (b"," * 2**21, CSV, "may have 1048576 cells and has more"),
+        (b"a" * 2**18, CSV, "The body must be CSV in UTF-8: field larger"),
     ],
 )
 def test_refusals(film_alone, body, headers, message):

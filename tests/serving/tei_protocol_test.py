@@ -110,7 +110,9 @@ def test_tokenize(embedder):
     assert [each["id"] for each in tokens] == [tiny.VOCAB.index(each) for each in ("a", "film", ",", "of", "[UNK]")]
     body = {"inputs": ["a", "the film"], "add_special_tokens": False}
     assert [len(each) for each in send(embedder, "/tokenize", body)[1]] == [1, 2]
-    assert send(embedder, "/tokenize", {"inputs": "a" * 2**20})[0] == 422
+    for text in ("a" * 2**20, "." * 2**18):
+        status, answer = send(embedder, "/tokenize", {"inputs": text})
+        assert (status, answer["error"].partition(" and has")[0]) == (422, "A request may have 196608 tokens")
 
 
 def test_info_and_health(ask, embedder):

@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_requests
+from bert_tf.serving.server.json_limits import check_json
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member
 from bert_tf.serving.server.protocols.predictions import predict_rows
 from bert_tf.serving.server.protocols.served_tasks import leased
@@ -28,10 +29,7 @@ def _invocations(request: AdapterRequest) -> str:
     elif kind == "text/csv":
         document = {"instances": _csv_rows(request, name)}
     else:
-        limits = request.call.limits
-        lines = [line for line in request.body.splitlines() if line.strip()]
-        limits.check_rows(len(lines))
-        document = {"instances": [json_requests.parse_whole(line, limits) for line in lines]}
+        document = {"instances": _json_lines(request)}
     return predict_rows(request, document, name)
 
 
@@ -44,16 +42,28 @@ def _document(value: Any) -> dict[str, Any]:
     return members
 
 
+def _json_lines(request):
+    """Returns the JSON values of the lines of a body that are not blank."""
+    body, limits = request.body.strip(), request.call.limits
+    limits.check_rows(body.count(b"\n") + 1)
+    lines = [line for line in body.split(b"\n") if line.strip()]
+    check_json(b"[" + b",".join(lines) + b"]", limits)  # limits of the body, not of each line
+    return [json_requests.parse_whole(line, limits) for line in lines]
+
+
 def _csv_rows(request, name):
     """Returns the instances of CSV without a header, whose columns are the model's inputs in alphabetical order."""
     with leased(request, name=name) as (_, signature):
         aliases = list(signature.inputs)
+    body, limits, rows = request.body, request.call.limits, []
+    if sum(map(body.count, (b",", b"\n", b"\r"))) > limits.max_json_values:
+        raise invalid(f"The CSV may have {limits.max_json_values} cells and has more; send it in parts")
     try:
-        rows = list(csv.reader(io.StringIO(request.body.decode("utf-8"), newline=""), strict=True))
+        for row in csv.reader(io.StringIO(body.decode("utf-8"), newline=""), strict=True):
+            rows += [row] if row else []
+            limits.check_rows(len(rows))
     except (UnicodeDecodeError, csv.Error) as error:
         raise invalid(f"The body must be CSV in UTF-8: {error}") from error
-    rows = [row for row in rows if row]
-    request.call.limits.check_rows(len(rows))
     for i, row in enumerate(rows):
         if len(row) != len(aliases):
             raise invalid(f"Row {i} of the CSV must have {len(aliases)} columns, {', '.join(aliases)}; got {len(row)}")

@@ -13,7 +13,7 @@ import numpy as np
 import bert_tf
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.predict import run_predict
+from bert_tf.serving.server.predict import hold_response, run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
 from bert_tf.serving.server.protocols.rerank import RERANK, order_documents, rerank
@@ -21,6 +21,7 @@ from bert_tf.serving.server.protocols.served_tasks import CLASSIFICATION, EMBEDD
 from bert_tf.serving.server.protocols.token_counting import check_texts, count_read_tokens, require_tokenizer
 
 _CUT = ("truncate", "truncation_direction")
+_MEMBERS_OF_A_TOKEN = 5  # in the response of /tokenize
 _TOO_LARGE = 413
 # HTTP status -> (TEI's HTTP status, its error_type)
 _ERRORS = {400: (422, "Validation"), _TOO_LARGE: (_TOO_LARGE, "Validation"), 429: (429, "Overloaded"),
@@ -77,12 +78,18 @@ def _tokenize(request: AdapterRequest) -> str:
         check_texts(values, request.call)
         tokenizer = require_tokenizer(version)
         template = tokenizer.tables.template if member(members, "add_special_tokens", bool, True) else None
-        return json_responses.document([_tokens(tokenizer, text, template, request.call) for text in values])
+        found, count = [], 0
+        for text in values:
+            request.call.check()
+            found.append(_tokens(tokenizer, text, template))
+            count += len(found[-1])
+            request.call.limits.check_tokens(count)
+        hold_response(version, _MEMBERS_OF_A_TOKEN * count, request.call)
+        return json_responses.document(found)
 
 
-def _tokens(tokenizer, text, template, call):
+def _tokens(tokenizer, text, template):
     """Returns the tokens of a text, between the special tokens of the template unless it is None."""
-    call.check()
     of_special = {"special": True, "start": None, "stop": None}
     before, after = (
         [{"id": tokenizer.tables.id_of(name), "text": name, **of_special} for name in names]
@@ -125,7 +132,7 @@ def _inputs(request, version, signature, columns: Mapping[str, Any], members) ->
     """
     choice(members, "truncation_direction", ("Right", "right"), "Right")
     inputs = read_inputs(signature, columns, request.call)
-    if member(members, "truncate", bool, True):
+    if member(members, "truncate", bool, True) or not version.model.sequences.text_tokens:
         return inputs
     require_tokenizer(version)
     counts = count_read_tokens(version, columns, request.call)
