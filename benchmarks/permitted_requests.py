@@ -63,6 +63,7 @@ class Kind:
         method: of gRPC; "" for a REST body.
         headers: of REST.
         sought: whether smaller ones are tried until one is not refused.
+        path: of REST.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Kind:
     method: str = "Predict"
     headers: tuple[tuple[str, str], ...] = ()
     sought: bool = True
+    path: str = "/v1/models/film:predict"
 
 
 def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
@@ -121,6 +123,9 @@ def kinds(layers: int) -> list[Kind]:
         Kind(f"`attention`, {{}} texts, {layers} layers", lambda n: explain(n, layers), rows),
         Kind("`attributions`, {} texts", lambda n: explain(n, 0), rows),
         Kind("JSON, `ids` [{}, 512]", json_ids, rows, ""),
+        Kind("TEI, `/predict` of {} texts of 510 bytes", tei_predict, rows, "", path="/predict"),
+        Kind("TEI, `/tokenize` of {} bytes", tei_tokenize, text_bytes, "", path="/tokenize"),
+        Kind("KServe, `ids` [{}, 512]", kserve_ids, rows, "", path="/v2/models/film/infer"),
         Kind("JSON of 64 MiB in small values (refused)", lambda n: small_values(body_bytes), 1, "", (), False),
         Kind("gzip that unpacks to 64 MiB (refused)", lambda n: packed(small_values(body_bytes)), 1, "", gzip, False),
         Kind("gzip of 8 MiB of empty members (refused)", lambda n: packed(b"") * (2**23 // 20), 1, "", gzip, False),
@@ -174,6 +179,22 @@ def json_ids(rows: int) -> bytes:
     return json.dumps({"signature_name": "ids", "instances": [row] * rows}).encode()
 
 
+def tei_predict(rows: int) -> bytes:
+    return json.dumps({"inputs": [[_ROW]] * rows, "truncate": False}).encode()
+
+
+def tei_tokenize(size: int) -> bytes:
+    return json.dumps({"inputs": "." * size}).encode()
+
+
+def kserve_ids(rows: int) -> bytes:
+    tensors = [
+        {"name": alias, "shape": list(array.shape), "datatype": "INT32", "data": array.ravel().tolist()}
+        for alias, array in ids(rows, _POSITIONS).items()
+    ]
+    return json.dumps({"inputs": tensors, "parameters": {"signature_name": "ids"}}).encode()
+
+
 def small_values(size: int) -> bytes:
     head, end = b'{"instances": [', b"1]}"
     return head + b"1," * ((size - len(head) - len(end)) // 2) + end
@@ -199,15 +220,15 @@ class Caller:
     def send(self, kind: Kind, data: bytes) -> str:
         """Sends one request; returns "OK" or why there was no answer."""
         if not kind.method:
-            return self._post(data, dict(kind.headers))
+            return self._post(kind.path, data, dict(kind.headers))
         try:
             self._channel.unary_unary(_PREDICTION + kind.method)(data, timeout=self._patience)
         except grpc.RpcError as error:
             return error.code().name
         return "OK"
 
-    def _post(self, data, headers):
-        url = f"http://127.0.0.1:{self._server.rest_port}/v1/models/film:predict"
+    def _post(self, path, data, headers):
+        url = f"http://127.0.0.1:{self._server.rest_port}{path}"
         try:
             urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=self._patience).read()
         except urllib.error.HTTPError as error:
@@ -246,7 +267,7 @@ def largest(kind: Kind, caller: Caller) -> tuple[int, bytes, str, float]:
         started = time.monotonic()
         answer = caller.send(kind, data)
         seconds = time.monotonic() - started
-        refused = answer in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "400", "413", "429", "503")
+        refused = answer in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "400", "413", "422", "429", "503")
         if not (refused and kind.sought) or size == 1:
             return size, data, answer, seconds
         size = max(1, int(size * _STEP))

@@ -22,6 +22,7 @@ print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"
 TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime",
          "sentencepiece", "protobuf")  # fmt: skip
 TORCH_MORE = ("sentence-transformers==5.7.*", "captum")  # which build on them
+CLIENTS = ("openai==3.*", "cohere==7.*", "huggingface_hub==0.36.*", "numpy", "tritonclient[http]==2.*")
 TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece", "protobuf")
 
 
@@ -77,6 +78,11 @@ def trec_eval_python() -> str:
     """Returns a Python with pytrec_eval."""
     named = os.environ.get("BERT_TF_TREC_EVAL_PYTHON")
     return named or _environment(".venv-trec-eval", ("numpy", "pytrec-eval-terrier==0.5.*"))
+
+
+def clients_python() -> str:
+    """Returns a Python with the clients of other protocols than TensorFlow Serving's."""
+    return os.environ.get("BERT_TF_CLIENTS_PYTHON") or _environment(".venv-clients", CLIENTS)
 
 
 def frames_packages() -> str:

@@ -249,6 +249,10 @@ def start_server(settings: ServeSettings):
         ValueError: they ask for what cannot be served.
     """
     warn_without_effect(settings)
+    from bert_tf.serving.server.protocols.vertex import read_environment
+
+    vertex = read_environment()
+    settings = with_vertex(settings, vertex)
     for kind, number in threads(settings).items():  # of all sessions; read when the first is made
         if number:
             os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(number)
@@ -258,7 +262,7 @@ def start_server(settings: ServeSettings):
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
     base_path = None if settings.model_config_file else settings.model_base_path or None
     routes = _routes(settings)
-    server = serve(base_path, settings.model_name, **vars(_options(settings, routes)))
+    server = serve(base_path, settings.model_name, **vars(_options(settings, routes, vertex)))
     rest = f"{'https' if settings.ssl_config_file else 'http'}://{join_address(settings.host, server.rest_port)}"
     model = f"/{settings.model_name}" if base_path else ""
     socket = f"unix:{settings.grpc_socket_path}"
@@ -271,6 +275,34 @@ def start_server(settings: ServeSettings):
     if settings.ui:
         logging.info("Page for trying the models: %s/", rest)
     return server
+
+
+def with_vertex(settings, vertex):
+    """Returns the settings with the port and the model of `VertexSettings`, which Vertex AI states in the environment.
+
+    Raises:
+        ValueError: they contradict the flags, or the model is not in a local directory.
+    """
+    from bert_tf.serving.server.protocols.vertex import PORT, STORAGE
+
+    changes = {}
+    if vertex.port is not None:
+        if settings.where_given("rest_api_port") not in (None, vertex.port):
+            raise ValueError(
+                f"--rest_api_port must be the port that Vertex AI states in {PORT}, {vertex.port}; got "
+                f"{settings.rest_api_port}. Remove the flag, or unset {PORT}."
+            )
+        changes["rest_api_port"] = vertex.port
+    if vertex.storage_uri and (given := settings.model_base_path or settings.model_config_file):
+        logging.info("%s=%s is not read, since the models are those of %s.", STORAGE, vertex.storage_uri, given)
+    elif vertex.storage_uri:
+        if "://" in vertex.storage_uri:
+            raise ValueError(
+                f"{STORAGE} must be a local directory; got {vertex.storage_uri}. Copy the model into the container and "
+                "pass its directory as --model_base_path."
+            )
+        changes["model_base_path"] = vertex.storage_uri
+    return dataclasses.replace(settings, **changes)
 
 
 def _routes(settings):
@@ -293,8 +325,8 @@ def _routes(settings):
     return {PATH: SearchService(settings.search_index, *models, *more)}
 
 
-def _options(settings, routes):
-    """Returns the `ServerOptions` that the flags specify, with the REST routes besides the models'.
+def _options(settings, routes, vertex):
+    """Returns the `ServerOptions` that the flags specify, with additional REST routes and Vertex AI's.
 
     Raises:
         ValueError: a file cannot be read or used.
@@ -315,6 +347,7 @@ def _options(settings, routes):
         metrics_path=metrics.read_path(monitoring) if monitoring else None,
         tls=read_tls(ssl) if ssl else None,
         routes=routes,
+        protocols=[vertex.protocol()],
         model_config_file=settings.model_config_file or None,
         enable_model_config_reload=settings.where_given("enable_model_config_reload"),
         model_config_reload_base_paths=tuple(settings.model_config_reload_base_paths or ()),

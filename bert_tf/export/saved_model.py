@@ -26,6 +26,8 @@ from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.serving.exports import open_export
+from bert_tf.tokenization.table_registry import save_tables
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.memory import return_free_memory
@@ -47,9 +49,9 @@ def export(
 ) -> str:
     """Writes `served` to `export_dir`/<version>, one above the highest existing version, and returns that path.
 
-    The version's `assets.extra` has warm-up requests, golden requests, task.json and a model card. Next to the versions
-    are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card, and for ONNX Runtime and
-    OpenVINO the model, the tokenizer and a card.
+    The version's `assets.extra` has warm-up requests, golden requests, task.json, the tokenizer and a model card. Next
+    to the versions are the files of `server_files`, if new. For LiteRT, there are a .tflite file and a card, and for
+    ONNX Runtime and OpenVINO the model, the tokenizer and a card.
 
     Args:
         served: the model.
@@ -109,7 +111,15 @@ def _write_version(directory, served, task_options, facts, litert_model):
             write_fast_path(directory, litert_model, task_options, answer_texts)
     extra = os.path.join(directory, "assets.extra")
     write_text(os.path.join(extra, TASK_FILE), json.dumps({"task": served.task.name, **task_options}, indent=1) + "\n")
+    write_export_tokenizer(os.path.join(directory, names.TOKENIZER_FOLDER), served.tokenizer)
     write_text(os.path.join(extra, card.FILE), card.model_card(served, signatures, task_options, facts))
+
+
+def write_export_tokenizer(folder, tokenizer):
+    os.makedirs(folder)
+    save_tables(tokenizer, folder)
+    if WHOLE_FILE not in tokenizer.FILES:  # other files have the same vocabulary, in less space
+        os.remove(os.path.join(folder, WHOLE_FILE))
 
 
 @contextlib.contextmanager

@@ -45,6 +45,7 @@ class LitertTextModel:
         inputs: names of the texts of an example.
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         list_input: the one of which an example has several. If None, there is none.
+        tokenizer: its `FastTokenizer`.
         lengths: longest sequences of its graphs, in ascending order.
         takes_any_length: as of `LitertRunner`.
 
@@ -65,18 +66,18 @@ class LitertTextModel:
             )
         with tempfile.TemporaryDirectory() as folder:
             self._file.unpack(folder)
-            self._tokenizer = load_fast_tokenizer(folder)
+            self.tokenizer = load_fast_tokenizer(folder)
         self.inputs = tuple(self.task["text_inputs"])
         self.list_input = self.inputs[LISTS[name]] if name in LISTS else None
         self.reads_whole_texts = name in _READ_IN_WINDOWS or bool(self.task.get("windows"))
-        self._packer = Packer(self._tokenizer.tables, self.task["max_seq_length"])
+        self._packer = Packer(self.tokenizer.tables, self.task["max_seq_length"])
         runner = self.make_runner(1)
         self.lengths, self.takes_any_length = runner.lengths, runner.takes_any_length
 
     def most_tokens(self, texts: Sequence[str]) -> int:
         """Returns the number of tokens of the longest of some texts, with the special tokens of a sequence."""
-        longest = max(len(self._tokenizer.tokenize(text)) for text in texts)
-        return longest + self._tokenizer.tables.template.special(1)
+        longest = max(len(self.tokenizer.tokenize(text)) for text in texts)
+        return longest + self.tokenizer.tables.template.special(1)
 
     def make_runner(self, threads: int) -> LitertRunner:
         """Returns an interpreter for one of the caller's threads; it computes with this number of threads itself."""
@@ -100,7 +101,7 @@ class LitertTextModel:
             return runner({name: features[name] for name in names})
 
         read_tokens = None if self.reads_whole_texts else self.task["max_seq_length"]
-        reading = Reading(self._tokenizer, self._packer, compute, self.lengths[-1], read_tokens)
+        reading = Reading(self.tokenizer, self._packer, compute, self.lengths[-1], read_tokens)
         outputs = ANSWERS[self.task["task"]](reading, self.task, tuple(texts[name] for name in self.inputs))
         return outputs, reading.counts
 

@@ -34,12 +34,15 @@ EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
 SAVED_MODELS_FOR = ("portable", "cpu", "gpu")  # which TensorFlow Serving and `bert-tf serve` load
 EXPORTS_FOR = (*SAVED_MODELS_FOR, "litert", "onnx", "openvino")
 ENGINES = ("auto", "litert", "saved_model")  # what answers the texts of an export that has both
+PROTOCOLS = ("openai", "rerank", "tei", "kserve_v2", "sagemaker")  # of a REST port
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings
 
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
 GOLDEN_REQUESTS = "golden_requests"
+# The tokenizer, for what the graph does not answer.
+TOKENIZER_FOLDER = "assets.extra/tokenizer"
 # In a SavedModel's graph, the name of a collection: a text alone is computed by several threads side by side.
 SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.

@@ -70,8 +70,8 @@ def test_every_task_answers_texts_as_the_saved_model_does(exported, name):
 )  # fmt: skip
 def test_a_text_far_longer_than_what_is_read_is_cut_as_in_the_graph(exported, text):
     model, tokenized = LitertTextModel(os.path.join(exported("classification", LITERT), MODEL_FILE)), []
-    tokenize = model._tokenizer.tokenize
-    model._tokenizer.tokenize = lambda text: tokenized.append(len(text.encode())) or tokenize(text)
+    tokenize = model.tokenizer.tokenize
+    model.tokenizer.tokenize = lambda text: tokenized.append(len(text.encode())) or tokenize(text)
     found, counts = model.answer(model.make_runner(1), {"text": [text]})
     wanted, counted = answers_of_saved_model(exported("classification"), {"text": [text]})
     np.testing.assert_allclose(found["probabilities"], wanted["probabilities"], atol=1e-5)

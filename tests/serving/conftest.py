@@ -1,8 +1,10 @@
 """One server for all tests that only ask, and what asks it."""
 
 import dataclasses
+import functools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -14,8 +16,13 @@ import pytest
 from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
-from bert_tf.serving.server.server import serve
-from tests.serving.models import SHARED, export, serve_quickly
+from bert_tf.export.trained_model import export_trained
+from bert_tf.serving.server.model_config import ModelConfig
+from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.server import Server, serve
+from tests.export.models import write_trained
+from tests.serving.models import QUICK, SHARED, export, serve_quickly
+from tests.serving.requests import send
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -93,6 +100,33 @@ def pairs(tmp_path_factory):
     export(base, 1, default="pair")
     with serve_quickly(base, "pairs") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def task_exports(made_once, tmp_path_factory):
+    """{name of a model: folder of its versions} of tiny models of three tasks, as exports are."""
+    base, found = tmp_path_factory.mktemp("tasks"), {}
+    for name, task in (("embedder", "embedding"), ("reranker", "reranking"), ("classifier", "classification")):
+        trained = made_once(f"trained-{task}", lambda folder, task=task: write_trained(folder, task))
+        made = made_once(f"export-{task}-float32-portable", lambda folder, of=trained: export_trained(of, str(folder)))
+        found[name] = shutil.copytree(made, base / name)
+    file = found["embedder"] / "1" / "assets.extra" / "task.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"matryoshka_dims": [8, 32]}))
+    return found
+
+
+@pytest.fixture(scope="session")
+def tasks(task_exports):
+    """A server of these models."""
+    configs = [ModelConfig(name, str(path)) for name, path in task_exports.items()]
+    with Server(configs, ServerOptions(poll_seconds=0, bundle=QUICK.bundle)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ask(tasks):
+    """ask(path, body=None, **headers) -> (HTTP status, JSON or ""), of the server `tasks`."""
+    return functools.partial(send, tasks)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,9 @@
 """Requests to the model `Film` over gRPC and REST, and what it answers."""
 
 import base64
+import json
+import urllib.error
+import urllib.request
 
 import grpc
 import pytest
@@ -56,3 +59,16 @@ def check(call, request, code, message):
         assert caught.value.details()
     else:
         assert caught.value.details() == message
+
+
+def send(server, path, body=None, **headers):
+    """Sends a body, bytes or a JSON value, to a server's REST port; returns (HTTP status, JSON or "")."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://localhost:{server.rest_port}{path}", data, named)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            status, text = response.status, response.read()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read()
+    return status, json.loads(text) if text else ""

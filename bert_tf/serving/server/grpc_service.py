@@ -270,7 +270,7 @@ class GrpcServer:
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()
-            with metrics.request(self._registry, _model_spec(request).name, name, call.entrypoint):
+            with metrics.request(self._registry, _model_spec(request), name, call.entrypoint):
                 return method.answer(self._registry, request, call).SerializeToString()
 
     def _hang_up(self):

@@ -72,7 +72,14 @@ class RestServer:
         running: number of predictions in a thread.
     """
 
-    def __init__(self, answer: Callable, pages: Mapping[str, Callable], options: ServerOptions, count: Callable):
+    def __init__(
+        self,
+        answer: Callable,
+        pages: Mapping[str, Callable],
+        options: ServerOptions,
+        count: Callable,
+        write_error: Callable,
+    ):
         """Binds the port; no request is processed before `start`.
 
         Args:
@@ -80,11 +87,13 @@ class RestServer:
             pages: {path: function} for pages without a model, which are served at once.
             options: address and limits.
             count: count(method, path, error) of a request that is rejected before `answer`, an HttpError.
+            write_error: write_error(path, HTTP status, message) -> (HTTP status, JSON) of such an error.
 
         Raises:
             ValueError: the address cannot be bound, or a name in `allowed_hosts` is invalid.
         """
-        self._answer, self._pages, self._options, self._count = answer, pages, options, count
+        self._answer, self._pages, self._options = answer, pages, options
+        self._count, self._write_error = count, write_error
         cors = options.rest_api_enable_cors_support
         self._callers = CallersAllowed(options.host, options.allowed_hosts, cors)
         self._socket = addresses.listen(options.host, options.rest_api_port, _BACKLOG)
@@ -230,12 +239,12 @@ class RestServer:
             future.add_done_callback(functools.partial(self._end_work, predicts, held))
             await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
             if not future.done():
-                return self._reply(504, json_responses.error(_LATE).encode(), _JSON)
+                return self._reply_error(path, 504, _LATE)
             status, text = future.result()
             return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
         except HttpError as error:
             self._count(method, path, error)
-            response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
+            response = self._reply_error(path, error.status, error.message)
             if error.status != 503 or not request.content.is_eof():
                 response.force_close()  # the start of the next request is unknown, or not worth reading for
             return response
@@ -258,13 +267,20 @@ class RestServer:
         def is_gone():
             return self._over or request.transport is None
 
-        return RequestContext(deadline, is_gone, self._options.limits, "REST", until_sent=contextlib.ExitStack())
+        until_sent = contextlib.ExitStack()
+        return RequestContext(
+            deadline, is_gone, self._options.limits, "REST", headers=request.headers, until_sent=until_sent
+        )
 
     def _end_work(self, predicts, held, future):
         held.free()
         self.running -= predicts
         if not future.cancelled():
             future.exception()  # a late result may have failed, which is ignored
+
+    def _reply_error(self, path, status, message):
+        status, text = self._write_error(path, status, message)
+        return self._reply(status, text.encode("utf-8", "replace"), _JSON)
 
     def _reply(self, status, data, kind, more=None):
         headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}

@@ -5,6 +5,7 @@ The rules and messages are those of TensorFlow Serving's `json_tensor.cc`.
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 
@@ -50,11 +51,7 @@ def parse_body(body: bytes, limits: Limits = LIMITS) -> dict:
     Raises:
         ServingError: it is not an object, its `signature_name` is not a string, or it is too large.
     """
-    body = body.removeprefix(_BYTE_ORDER_MARK)
-    if not body:
-        raise invalid("JSON Parse error: The document is empty")
-    check_json(body, limits)
-    document = _first_value(body)
+    document = _parse(body, limits)[0]
     if not isinstance(document, dict):
         raise invalid(f"JSON Value: {quoted(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
@@ -62,6 +59,18 @@ def parse_body(body: bytes, limits: Limits = LIMITS) -> dict:
             f"JSON Value: {quoted(document)} not formatted correctly. 'signature_name' key must be a string value."
         )
     return document
+
+
+def parse_whole(body: bytes, limits: Limits = LIMITS) -> Any:
+    """Returns the JSON value that a request body is; unlike in `parse_body`, nothing may follow it.
+
+    Raises:
+        ServingError: it is not one JSON value, or it is too large.
+    """
+    value, is_whole = _parse(body, limits)
+    if not is_whole:
+        raise invalid("JSON Parse error: The document must be one JSON value; got more after it")
+    return value
 
 
 def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[dict[str, np.ndarray], bool]:
@@ -226,15 +235,20 @@ def _add_to_feature(value, name, feature):
     getattr(feature, field).value.append(value)
 
 
-def _first_value(body):
-    """Returns the JSON value at the start of a body. TensorFlow Serving ignores the rest."""
+def _parse(body, limits):
+    """Returns the JSON value at the start of a body, and whether nothing follows, which TensorFlow Serving ignores."""
+    body = body.removeprefix(_BYTE_ORDER_MARK)
+    if not body:
+        raise invalid("JSON Parse error: The document is empty")
+    check_json(body, limits)
     wrong = None
     try:
         text = body.decode("utf-8")  # with bytes, json would guess the encoding
     except UnicodeDecodeError as error:
         wrong, text = error, body[: error.start].decode("utf-8")
     try:
-        return _DECODER.raw_decode(text, _SPACE.match(text).end())[0]
+        value, end = _DECODER.raw_decode(text, _SPACE.match(text).end())
+        return value, wrong is None and _SPACE.match(text, end).end() == len(text)
     except json.JSONDecodeError as error:
         if wrong:
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong

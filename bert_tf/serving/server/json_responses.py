@@ -6,12 +6,13 @@ Python's own `json` would write 1.0 as TensorFlow Serving does, but float32 0.2 
 import base64
 import json
 import math
+from typing import Any
 
 import numpy as np
 from google.protobuf import json_format
 
 from bert_tf.serving.errors import invalid
-from bert_tf.serving.server.dtypes import BOOL, FLOAT64, STRING
+from bert_tf.serving.server.dtypes import BOOL, FLOAT64, STRING, as_dtype
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 
@@ -61,6 +62,19 @@ def metadata(response, signatures) -> str:
     """Returns the body of a metadata response, with unpacked signatures."""
     inner = f'{{"signature_def": {message(signatures)}}}'
     return f'{{\n"model_spec": {message(response.model_spec)},\n"metadata": {inner}\n}}\n'
+
+
+def document(value: Any) -> str:
+    """Returns a value as JSON: objects and lists of Python whose leaves may be arrays, whose digits are as above."""
+    if isinstance(value, np.ndarray):
+        return _nested(value, _writer(as_dtype(value.dtype), as_bytes=False))
+    if isinstance(value, np.generic):
+        return document(np.asarray(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_encode(key)}: {document(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return _list(map(document, value))
+    return _string(value) if isinstance(value, bytes) else _encode(value)
 
 
 def error(text: str) -> str:

@@ -81,8 +81,11 @@ def observe_tokens(model: str, counts: TokenCounts):
 
 
 @contextlib.contextmanager
-def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
-    """Counts the block as one request, with the status of the block: OK, a ServingError or an internal error."""
+def request(registry, spec, api: str, entrypoint: str) -> Iterator:
+    """Counts the block as one request, with the status of the block: OK, a ServingError or an internal error.
+
+    The model is the one that `spec`, a ModelSpec, names at the end of the block.
+    """
     started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
     try:
         yield
@@ -91,7 +94,7 @@ def request(registry, model: str, api: str, entrypoint: str) -> Iterator:
         status = error.code.name
         raise
     finally:
-        known = model if model in registry.names() else ""
+        known = spec.name if spec.name in registry.names() else ""
         observe_request(known, api, entrypoint, status, time.monotonic() - started)
 
 

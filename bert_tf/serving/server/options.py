@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.batching_limits import BatchingLimits
+from bert_tf.serving.server.protocols.adapter import Protocol
 from bert_tf.serving.server.server_tls import ServerTls
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.settings import (
@@ -32,6 +33,7 @@ class ServerOptions(
         limits: limits of a request.
         metrics_path: path of the Prometheus page on the REST port; None for no page.
         routes: REST routes besides the models', as in `rest_api.answer`.
+        protocols: protocols of the REST port in addition to `rest_api_protocols`, such as Vertex AI's.
         tls: for gRPC and REST; None for no encryption.
         batching: batching of requests; if None, each is computed separately.
         bundle: how versions are loaded and run.
@@ -45,6 +47,7 @@ class ServerOptions(
     limits: Limits = Limits()
     metrics_path: str | None = None
     routes: Mapping[str, Callable] = dataclasses.field(default_factory=dict)
+    protocols: Sequence[Protocol] = ()
     tls: ServerTls | None = None
     batching: BatchingLimits | None = None
     bundle: Bundle = DEFAULT

@@ -90,11 +90,15 @@ def run_predict(
         metrics.observe_tokens(version.name, counts)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
+    hold_response(version, sum(map(np.size, outputs.values())), call)
+    return outputs
+
+
+def hold_response(version, elements: int, call: RequestContext):
+    """Holds the budget of a response of this many elements until it is sent; raises ServingError if there is none."""
     if call.until_sent is not None:  # a warm-up's response is not sent, so nothing would end the turn
-        elements = sum(map(np.size, outputs.values()))
         call.until_sent.enter_context(version.scheduler.answers.take(elements))
         call.work.grow(call, elements)
-    return outputs
 
 
 def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Limits = LIMITS) -> np.ndarray:

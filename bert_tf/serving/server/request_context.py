@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import grpc
 
@@ -24,6 +24,7 @@ class RequestContext:
         tensor_content: whether Predict's tensors are sent as raw bytes instead of lists of values.
         peer: address of the caller in gRPC's form; "" if not needed.
         work: turns for Python's work on it.
+        headers: of a REST request, by name in any letter case; of protocols that state something in them.
         until_sent: closed after the response is sent or dropped; if None, nothing is sent.
     """
 
@@ -34,6 +35,7 @@ class RequestContext:
     tensor_content: bool = False
     peer: str = ""
     work: InterpreterSlot = dataclasses.field(default_factory=InterpreterSlot)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     until_sent: contextlib.ExitStack | None = None
 
     @property

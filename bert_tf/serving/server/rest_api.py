@@ -16,6 +16,8 @@ from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_body import HttpError
 from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
+from bert_tf.serving.server.protocols.adapter import AdapterRequest
+from bert_tf.serving.server.protocols.enabled import NO_PROTOCOLS, EnabledProtocols
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.tensorflow_messages import (
     classification_pb2,
@@ -40,6 +42,7 @@ def answer(
     call: RequestContext = INTERNAL,
     unpack: Callable | None = None,
     routes: Mapping[str, Callable] = types.MappingProxyType({}),
+    protocols: EnabledProtocols = NO_PROTOCOLS,
 ) -> tuple[int, str]:
     """Returns (HTTP status, JSON) for a request; the text is empty for an unknown path.
 
@@ -51,14 +54,20 @@ def answer(
         call: context of the request.
         unpack: unpack(body, call) of a compressed body; if None, it was not compressed.
         routes: {path: function from a JSON object and `call` to a JSON object}, for POST to other paths than models'.
+        protocols: further protocols, in whose form their requests are answered, also with an error.
 
     Raises:
         HttpError: the body cannot be decompressed.
     """
-    if not re.match("/v1/", path, re.I):
+    protocol = protocols.find(path)
+    request = protocol and AdapterRequest(registry, protocol, path, call=call)
+    if request is None and not re.match("/v1/", path, re.I):
         return 404, ""
     try:
         body = unpack(body, call) if unpack else body
+        if request:
+            request.body = body
+            return 200, _answer_adapted(request, method)
         with call.work.begun(call, len(body)), _counted(registry, method, path, call, routes) as (spec, what):
             if what in routes:
                 return 200, json_text(routes[what](json_requests.parse_body(body, call.limits), call))
@@ -66,10 +75,22 @@ def answer(
     except HttpError:
         raise
     except ServingError as error:
-        return error.http_status, json_responses.error(error.cut_message(JSON_BYTES))
+        failure = error
     except Exception as error:
         failure = from_fault(error, f"{method} {path}")
-    return failure.http_status, json_responses.error(failure.cut_message(JSON_BYTES))
+    message = failure.cut_message(JSON_BYTES)
+    if request:
+        return request.protocol.write_error(failure.http_status, message)
+    return failure.http_status, json_responses.error(message)
+
+
+def _answer_adapted(request, method):
+    """Returns the text of the response in another protocol; the request is counted under the protocol's name."""
+    call, name = request.call, request.protocol.name
+    counted = metrics.request(request.registry, request.spec, name, call.entrypoint)
+    with call.work.begun(call, len(request.body)), counted:
+        call.check()
+        return request.protocol.answer(method, request)
 
 
 @contextlib.contextmanager
@@ -80,7 +101,7 @@ def _counted(registry, method, path, call, routes):
     except ServingError as error:
         metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
         raise
-    with metrics.request(registry, spec.name, what if what in _PREDICTIONS else "", call.entrypoint):
+    with metrics.request(registry, spec, what if what in _PREDICTIONS else "", call.entrypoint):
         yield spec, what
 
 

@@ -12,6 +12,7 @@ import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which Tenso
 
 from bert_tf.serving.errors import failed_precondition, from_number, invalid
 from bert_tf.serving.server.dtypes import STRING
+from bert_tf.serving.server.export_files import read_export_tokenizer, read_task_file
 from bert_tf.serving.server.regular_files import check_regular, check_stored_files
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
@@ -61,6 +62,8 @@ class SavedModel:
         sequences: limits of sequence lengths.
         token_counts: truncated texts and unknown tokens so far, in requests of texts. Without a graph that counts
             them, they are 0.
+        task: contents of task.json: the name of the task and its options; {} if the export has none.
+        read_tokenizer: returns the `FastTokenizer` of the export, or None; read once, at the first call.
         prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
@@ -108,6 +111,8 @@ class SavedModel:
         counts = meta_graph.collection_def[TOKEN_COUNTS].node_list.value
         self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
+        self.task = read_task_file(path)
+        self.read_tokenizer = functools.lru_cache(maxsize=1)(functools.partial(read_export_tokenizer, path))
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 

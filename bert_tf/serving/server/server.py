@@ -26,6 +26,7 @@ from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_mo
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.model_status import is_ready, ready
 from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.protocols.enabled import EnabledProtocols
 from bert_tf.serving.server.rest_api import answer, count_rejection
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
@@ -114,9 +115,10 @@ class Server(contextlib.AbstractContextManager):
         self._grpc = GrpcServer(registry, options)
         self._rest = None
         if options.rest_api_port is not None:
-            answer_request = functools.partial(answer, registry, routes=options.routes)
+            protocols = EnabledProtocols(options.rest_api_protocols, options.protocols)
+            answer_request = functools.partial(answer, registry, routes=options.routes, protocols=protocols)
             count = functools.partial(count_rejection, registry)
-            self._rest = RestServer(answer_request, self._pages(), options, count)
+            self._rest = RestServer(answer_request, self._pages(protocols), options, count, protocols.write_error)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
         self._load(configs)  # before requests are accepted
         self._grpc.start()
@@ -172,8 +174,9 @@ class Server(contextlib.AbstractContextManager):
         """Whether a poll is loading something, which cannot be interrupted."""
         return any(poller.is_alive() for poller in self._pollers)
 
-    def _pages(self):
-        found = {"/healthz": lambda: StaticPage(200, b"ok"), "/readyz": self._readiness}
+    def _pages(self, protocols):
+        live, ready = ["/healthz", *protocols.live_paths()], ["/readyz", *protocols.ready_paths()]
+        found = {path: lambda: StaticPage(200, b"ok") for path in live} | dict.fromkeys(ready, self._readiness)
         if self._options.metrics_path:
             found[self._options.metrics_path] = lambda: StaticPage(200, metrics.prometheus_text(), metrics.CONTENT_TYPE)
         if self._options.ui:

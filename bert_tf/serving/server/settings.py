@@ -95,6 +95,12 @@ class RestSettings:
         "Time limit of a REST request in milliseconds.",
         name="rest_api_timeout_in_ms", low=1, group="Limits", essential=True,
     )
+    rest_api_protocols: Sequence[str] = option(
+        list(names.PROTOCOLS),
+        "Protocols that the REST port follows in addition to TensorFlow Serving's, whose paths they leave as they are. "
+        "An empty list follows none.",
+        choices=names.PROTOCOLS,
+    )
     rest_api_enable_cors_support: bool = option(False, "Allow requests from web pages of other origins (CORS).")
 
 

@@ -59,6 +59,7 @@ class TfliteModel:
         for runner in runners:
             self._idle.put(runner)
         self.token_counts = TokenCountLog(path)  # of none: requests hold ids
+        self.task, self.read_tokenizer = {}, lambda: None
         if isinstance(runner, TfliteGraph):
             self.sequences, definitions = Sequences(), runner.definitions
         else:

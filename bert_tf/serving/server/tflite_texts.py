@@ -44,6 +44,8 @@ class TfliteTexts:
         length = self._model.task["max_seq_length"]
         self.sequences = Sequences(length, 0 if self._model.reads_whole_texts else length)
         self.token_counts = TokenCountLog(path, fewest=100)
+        self.task = self._model.task
+        self.read_tokenizer = lambda: self._model.tokenizer
         signature = read_signature(self._definition(), checks_shapes=True, is_fragile=True)
         self.signatures = {DEFAULT_SIGNATURE: signature}
 

@@ -1,0 +1,128 @@
+"""KServe's V2 protocol: health, metadata and infer, with tensors in JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests import other_envs
+from tests.serving.requests import send
+
+PATH = "/v2/models/film/infer"
+TEXT = {"name": "text", "shape": [2], "datatype": "BYTES", "data": ["good", "no"]}
+X = {"name": "x", "shape": [2, 3], "datatype": "FP32", "data": [1, 2, 3, 4.5, 5, 6]}
+SCALE = {"name": "scale", "shape": [2], "datatype": "INT32", "data": [2, 3]}
+NUMBERS = {"parameters": {"signature_name": "numbers"}}
+CLIENT = """
+import json, sys
+import numpy as np
+import tritonclient.http as http
+client = http.InferenceServerClient(f"localhost:{sys.argv[1]}")
+assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("film", "3")
+text = http.InferInput("text", [2], "BYTES")
+text.set_data_from_numpy(np.array(["good", "no"], object), binary_data=False)
+wanted = [http.InferRequestedOutput(name, binary_data=False) for name in ("label", "probabilities")]
+found = client.infer("film", [text], outputs=wanted, request_id="a")
+print(json.dumps([client.get_model_metadata("film"), found.as_numpy("probabilities").tolist(), found.get_response()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def kserve(film):
+    return lambda body=None, path=PATH, **headers: send(film, path, body, **headers)
+
+
+def outputs(answer):
+    status, found = answer
+    assert status == 200, found
+    return {each["name"]: np.reshape(each["data"], each["shape"]).tolist() for each in found["outputs"]}
+
+
+def test_health_and_metadata(kserve):
+    assert kserve(path="/v2/health/ready")[0] == 200
+    assert kserve(path="/v2/models/film/ready") == (200, {"name": "film", "ready": True})
+    assert kserve(path="/v2")[1]["name"] == "bert_tf"
+    found = kserve(path="/v2/models/film/versions/3")
+    assert found == kserve(path="/v2/models/film")
+    assert found == (200, {
+        "name": "film",
+        "versions": ["3"],
+        "platform": "tensorflow_savedmodel",
+        "inputs": [{"name": "text", "datatype": "BYTES", "shape": [-1]}],
+        "outputs": [
+            {"name": "label", "datatype": "BYTES", "shape": [-1]},
+            {"name": "labels", "datatype": "BYTES", "shape": [-1, 2]},
+            {"name": "probabilities", "datatype": "FP32", "shape": [-1, 2]},
+        ],
+    })  # fmt: skip
+
+
+def test_texts(kserve):
+    status, found = kserve({"inputs": [TEXT], "id": "a"})
+    assert status == 200
+    assert [found[name] for name in ("id", "model_name", "model_version")] == ["a", "film", "3"]
+    assert [(each["name"], each["datatype"]) for each in found["outputs"]] == [
+        ("label", "BYTES"), ("labels", "BYTES"), ("probabilities", "FP32")
+    ]  # fmt: skip
+    assert outputs((status, found))["probabilities"] == [[0.25, 0.75], [0.75, 0.25]]
+    assert "id" not in kserve({"inputs": [TEXT]}, "/v2/models/film/versions/3/infer")[1]
+
+
+def test_numbers_of_another_signature_flat_or_nested(kserve):
+    expected = {"y": [[2.0, 4.0, 6.0], [13.5, 15.0, 18.0]], "total": [2, 3]}
+    for x in (X, X | {"data": [[1, 2, 3], [4.5, 5, 6]]}):
+        status, found = kserve({"inputs": [x, SCALE], **NUMBERS})
+        assert outputs((status, found)) == expected
+    assert {each["name"]: each["datatype"] for each in found["outputs"]} == {"y": "FP32", "total": "INT64"}
+    wanted = [{"name": "total", "parameters": {"binary_data": False}}]
+    assert outputs(kserve({"inputs": [SCALE, X], "outputs": wanted, **NUMBERS})) == {"total": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ({}, "The body must have the member 'inputs'"),
+        ({"inputs": [TEXT], "model": "film"}, 'unsupported member "model"'),
+        ({"inputs": []}, "Missing but required: {text}"),
+        ({"inputs": [TEXT, TEXT]}, "must not repeat the input text"),
+        ({"inputs": [TEXT | {"name": "words"}]}, "Sent extra: {words}"),
+        ({"inputs": [TEXT | {"name": ["text"]}]}, "'name' must be a string"),
+        ({"inputs": [TEXT | {"parameters": {}}]}, 'unsupported member "parameters"'),
+        ({"inputs": [TEXT | {"shape": [3]}]}, "'data' of the input text must have 3 elements"),
+        ({"inputs": [TEXT | {"shape": [-1]}]}, "must be a list of sizes; got [-1]"),
+        ({"inputs": [TEXT | {"shape": [0] * 99, "data": []}]}, "A tensor may have 32 axes"),
+        ({"inputs": [TEXT | {"shape": [10**6, 10**6]}]}, "4096 rows"),
+        ({"inputs": [TEXT | {"datatype": "STRING"}]}, "'datatype' of the input text must be BOOL, "),
+        ({"inputs": [TEXT | {"datatype": "INT64", "data": [1, 2]}]}, "Expects arg[0] to be string but int64"),
+        ({"inputs": [TEXT | {"data": ["a", 2]}]}, "is not of expected type"),
+        ({"inputs": [TEXT], "outputs": [{"name": "score"}]}, "'outputs' must be different ones of label, "),
+        ({"inputs": [TEXT], "outputs": [{"name": "label"}] * 2}, "'outputs' must be different ones"),
+        ({"inputs": [TEXT], "outputs": [{"name": "label", "parameters": {"classification": 1}}]}, '"classification"'),
+        ({"inputs": [TEXT], "outputs": [{"name": "label", "parameters": {"binary_data": True}}]}, "in bytes are not"),
+        ({"inputs": [TEXT], "parameters": {"binary_data_output": True}}, "binary_data=False"),
+        ({"inputs": [TEXT], "parameters": {"priority": 1}}, 'unsupported member "priority"'),
+        ({"inputs": [TEXT], "parameters": {"signature_name": "nothing"}}, '"nothing" not found'),
+    ],
+)
+def test_refusals(kserve, body, message):
+    status, answer = kserve(body)
+    assert (status, set(answer)) == (400, {"error"})
+    assert message in answer["error"]
+
+
+def test_other_models_methods_and_forms(kserve):
+    assert kserve(path="/v2/models/nobody") == (404, {"error": "Servable not found for request: Latest(nobody)"})
+    assert kserve({"inputs": [TEXT]}, "/v2/models/film/versions/4/infer")[0] == 404
+    assert kserve({"inputs": [TEXT]}, f"/v2/models/film/versions/{2**63}/infer")[0] == 400
+    assert kserve(path=PATH) == (400, {"error": f"Malformed request: GET {PATH}"})
+    status, answer = kserve({"inputs": [TEXT]}, inference_header_content_length="9")
+    assert (status, answer["error"].partition(" ")[0]) == (400, "Inference-Header-Content-Length")
+    assert kserve(path="/v2/repository/index") == (404, "")
+
+
+@pytest.mark.slow
+def test_tritons_client(film):
+    out = other_envs.run(other_envs.clients_python(), CLIENT, film.rest_port)
+    metadata, probabilities, response = json.loads(out.splitlines()[-1])
+    assert (metadata["name"], probabilities) == ("film", [[0.25, 0.75], [0.75, 0.25]])
+    assert response["id"] == "a"
