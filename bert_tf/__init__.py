@@ -9,12 +9,13 @@ docs/reference/python_api.md lists all public names.
 """
 
 from bert_tf.utils import keras_names
+from bert_tf.utils.old_names import find_renamed
 
 __version__ = "0.2.0"
 __all__ = [
     "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
-    "SentenceEncoder", "Tokenizer", "TokenizerLayer", "evaluate", "export_model", "finetune", "inspect", "lite", "load",
-    "pretrain", "save", "sklearn", "visualize",
+    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "evaluate", "export_model", "finetune", "inspect",
+    "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -28,8 +29,8 @@ _HOMES = {
     "Reranker": "bert_tf.inference.reranker",
     "SearchIndex": "bert_tf.inference.search",
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
-    "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
+    "WordPieceTokenizer": "bert_tf.tokenization.wordpiece",
     "evaluate": "bert_tf.runs.finetune",
     "export_model": "bert_tf.runs.export_model",
     "finetune": "bert_tf.runs.finetune",
@@ -38,6 +39,7 @@ _HOMES = {
     "save": "bert_tf.export.conversion.convert",
     "visualize": "bert_tf.interpret.page",
 }
+_OLD_NAMES = {"Tokenizer": "WordPieceTokenizer"}
 _MODULES = {"inspect": "bert_tf.interpret", "lite": "bert_tf.lite", "sklearn": "bert_tf.sklearn"}
 
 keras_names.announce()
@@ -45,6 +47,8 @@ keras_names.announce()
 
 def __getattr__(name):
     """Imports a public name when it is first asked for, so that `import bert_tf` needs no TensorFlow."""
+    if name in _OLD_NAMES:
+        return find_renamed(__name__, _OLD_NAMES, name)
     if name not in __all__:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module

@@ -123,7 +123,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
         return tf.nn.softmax(head(states, table, tf.constant([[place]])))[0, 0].numpy()
 
     text = f"the old {filler.reader.mask} counted ships"
-    [answer], [said] = filler([text]), inspect.masked_words(bert, [text], top_k=5)
+    [answer], [said] = filler([text]), inspect.logit_lens(bert, [text], top_k=5)
     place = said.ids.tolist().index(bert.tokenizer.mask_id)
     assert answer["token"] == said.top_tokens[-1, place].tolist()
     expected = np.sort(shares(said.ids, place)[: bert.tokenizer.vocab_size])[:-6:-1]
@@ -137,7 +137,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
         logs = [np.log(shares(ids, place)[ids[place]]) for place in range(1, len(ids) - 1)]
         np.testing.assert_allclose(score.log_probabilities, logs, atol=1e-5)
 
-    views = ["heads", "model", "neurons", "inputs", "masked_words", "layers"]
+    views = ["heads", "model", "neurons", "inputs", "logit_lens", "layers"]
     page = [f"--model={start}", f"--views={','.join(views)}", f"--output_file={tmp_path}/page.html", text, "gulls"]
     seen = run_here("visualize", page)
     assert not seen["status"] and (tmp_path / "page.html").stat().st_size, seen["log"]
