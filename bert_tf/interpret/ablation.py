@@ -68,4 +68,4 @@ def ablate_heads(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
     without = AblatedEncoder(encoder, heads)
     if isinstance(model, tuple):
         return without, tokenizer
-    return without if model is encoder else dataclasses.replace(model, encoder=without, _extractors={})
+    return without if model is encoder else dataclasses.replace(model, encoder=without, _built={})

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.checkpoints.hub_models import with_local_models
 from bert_tf.utils.flag_synonyms import suggest
 from bert_tf.utils.old_names import warn_of_old_name
-from bert_tf.utils.settings import Flag, Settings, allowed_values
+from bert_tf.utils.settings import Flag, Settings, allowed_values, takes_bools
 
 
 def read_keywords(
@@ -63,7 +63,10 @@ def _read(flag, value):
     if flag.kind == "list":
         return _read_list(flag, value)
     if flag.kind == "string":
-        value = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+        if isinstance(value, bool):
+            value = str(value).lower() if takes_bools(flag) else value
+        elif isinstance(value, Integral):
+            value = str(value)
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
         if new := next((new for old, new in flag.renamed_choices if value == old), None):
             warn_of_old_name(f"`{flag.name}={value}` is now `{flag.name}={new}`.")

@@ -63,8 +63,8 @@ def test_what_takes_no_path_says_what_does(path, function, message):
 @pytest.mark.parametrize(
     "function",
     [
-        bert_tf.Predictor, bert_tf.SentenceEncoder, bert_tf.HubLayer, bert_tf.WordPieceTokenizer,
-        bert_tf.TokenizerLayer, bert_tf.EncoderConfig.load, TextScorer, Filler, Reranker, SearchIndex, verify,
+        bert_tf.SentenceEncoder, bert_tf.HubLayer, bert_tf.WordPieceTokenizer, bert_tf.TokenizerLayer,
+        bert_tf.EncoderConfig.load, TextScorer, Filler, Reranker, SearchIndex, verify,
         lambda model: bert_tf.sklearn.BertEmbedder(model).fit(TEXTS),
         lambda model: bert_tf.sklearn.BertClassifier(model).fit(["a", "b"], [0, 1]),
         lambda model: SearchIndex.create("none", model),

@@ -206,7 +206,7 @@ def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_facto
     assert not classified["status"], classified["log"]
     assert not answered["status"], answered["log"]
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = np.array([json.loads(line)["probabilities"] for line in lines])
+    expected = np.array([[*json.loads(line)["probabilities"].values()] for line in lines])
     serve = tf.saved_model.load(str(tmp_path / "text" / "export" / "1")).signatures["serving_default"]
     np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=1e-5)
 
@@ -271,7 +271,7 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     for said in (*classified, *exported, tags, answered):
         assert not said["status"], said["log"]
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = np.array([json.loads(line)["probabilities"] for line in lines])
+    expected = np.array([[*json.loads(line)["probabilities"].values()] for line in lines])
     assert np.ptp(expected[:, 1]) > 0.4  # so that errors show
     for name, (_, least, most) in (FORMS | {"text": FORMS["float32"], "ranges": FORMS["calibrated"]}).items():
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]

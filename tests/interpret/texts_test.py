@@ -124,7 +124,7 @@ def test_heads_off_share_the_weights_and_leave_the_model(bert):
     [before], without = inspect.layers(bert, [TEXT]), inspect.ablate_heads(bert, {0: [1]})
     [after], [again] = inspect.layers(without, [TEXT]), inspect.layers(bert, [TEXT])
     assert np.abs(after.values[1] - before.values[1]).max() > 1e-3 and np.array_equal(again.values, before.values)
-    assert without.head is bert.head and without._extractors is not bert._extractors
+    assert without.head is bert.head and without._built is not bert._built
     both = inspect.ablate_heads(without, {0: [0]})
     [row] = inspect.attention(both, [TEXT])
     assert without.encoder.head_mask[0].tolist() == [1, 0] and not row.weights.any()
