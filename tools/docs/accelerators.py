@@ -47,7 +47,7 @@ def tables(report: dict) -> str:
     speeds = [speed for step in report["steps"].values() for speed in step["figures"].get("speeds", [])]
     if speeds:
         titles = ("Throughput", "Layers x width", "Batch", "Precision", "XLA", "Sequences per second", "TFLOP/s",
-                  "Share of the matrix product")  # fmt: skip
+                  "Fraction of the matrix product")  # fmt: skip
         lines += ["", *_table(titles, map(_speed_row, speeds))]
     for step in report["steps"].values():
         for title, table in step["figures"].get("tables", {}).items():
