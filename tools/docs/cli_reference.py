@@ -20,6 +20,7 @@ TRAINING = COMMANDS / "training_flags.md"
 COMMON = COMMANDS / "common_flags.md"
 _PAGES = 3  # with the same row of a flag, from which on the row is on a page of its own
 FINE_TUNING = tuple(task.command for task in BUILT_IN_TASKS)
+_FEW = 12  # flags, which need no groups
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
 _FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;)]*[^\s;,.):])?)")  # in a sentence
 _INTRODUCTION = """\
@@ -194,7 +195,9 @@ def _name(row):
 
 
 def _sections(rows):
-    """Returns the lines of tables, one for each group."""
+    """Returns the lines of tables, one for each group; of few flags, one table."""
+    if 0 < len(rows) <= _FEW:
+        rows = dict.fromkeys(rows, "Flags")
     lines = []
     for title in dict.fromkeys(rows.values()):
         lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]
