@@ -143,7 +143,8 @@ def test_lines_that_are_no_word(tmp_path, content, message):
 def test_nothing_to_add(tmp_path):
     words, known = vocabulary_extension.read_new_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
     assert (words, known) == ([], ["film", "good"])
-    with pytest.raises(ValueError, match="No words to add"):
+    message = "No words to add: all candidates are tokens already. Check `words_file`, or lower `min_count`"
+    with pytest.raises(ValueError, match=message):
         Extension.of(tokenizer(), words)
 
 
