@@ -10,6 +10,7 @@ docs/reference/python_api.md lists all public names.
 
 from bert_tf.utils import keras_names
 from bert_tf.utils.old_names import find_renamed
+from bert_tf.utils.public_names import provide_public_names
 
 __version__ = "0.2.0"
 __all__ = [
@@ -58,3 +59,6 @@ def __getattr__(name):
     value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+provide_public_names(__getattr__)

@@ -11,7 +11,6 @@ from typing import Any, overload
 import numpy as np
 from absl import logging
 
-import bert_tf
 from bert_tf.checkpoints import heads, keras_hub, keras_hub_objects, releases
 from bert_tf.checkpoints.assign_weights import assign_weights
 from bert_tf.checkpoints.config_shapes import check_shapes
@@ -31,6 +30,7 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
+from bert_tf.utils.public_names import public_name
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it classifies every token
@@ -119,8 +119,8 @@ class Bert:
         Arguments, results and errors are those of `bert_tf.Predictor`, which also takes the model, and which is faster
         for single texts. The current weights are used: those of the encoder and of `head`.
         """
-        if "predictor" not in self._built:  # made by a later package, which the top-level names give access to
-            self._built["predictor"] = bert_tf.Predictor(self)
+        if "predictor" not in self._built:
+            self._built["predictor"] = public_name("Predictor")(self)
         return self._built["predictor"](texts, batch_size)
 
     def arrays(self) -> dict[str, np.ndarray]:
