@@ -179,7 +179,7 @@ def test_choices_have_a_probability_each(server):
 def test_answers_with_other_types(server, row, name):
     from bert_tf.serving.client.results import to_dataclass
 
-    with pytest.raises(ValueError, match=f"requires a model whose `{name}` is as in [A-Z][a-z]+; got "):
+    with pytest.raises(ValueError, match=f"requires a model whose `{name}` is as in (?:[A-Z][a-z]+)+; got "):
         to_dataclass(row)
 
 
