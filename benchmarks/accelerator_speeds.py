@@ -103,7 +103,7 @@ def profile(run: Run):
         found = {"first_seconds": first, **kernel_profile.summarize(space, _PROFILED_STEPS)}
         assert run.mode != "gpu" or "GPU" in found["device"], f"the profile has no GPU, but {found['device']}"
         run.note(profiles={**run.figures.get("profiles", {}), title: found})
-        columns = ("Largest kernels", "Times a step", "Microseconds a step", "Share of the busy time")
+        columns = ("Largest kernels", "Times a step", "Microseconds a step", "Fraction of the busy time")
         for name, times, microseconds, share in found["largest"]:
             row = f"`{name}`", times, microseconds, f"{share:.0%}"
             run.note_row(f"Profile of fine-tuning, {title}", columns, *row)

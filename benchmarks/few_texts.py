@@ -24,7 +24,7 @@ from bert_tf.models import family_registry
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _PAGES = pathlib.Path(__file__).parent.parent / "docs"
 _BATCHES = 5
@@ -46,7 +46,7 @@ def learn_tokenizers(lines: list[str], size: int, folder: pathlib.Path) -> dict:
     )  # fmt: skip
     (folder / "spiece.model").write_bytes(model.getvalue())
     return {
-        "wordpiece": Tokenizer(sorted(words.get_vocab(), key=words.get_vocab().get)),
+        "wordpiece": WordPieceTokenizer(sorted(words.get_vocab(), key=words.get_vocab().get)),
         "byte_bpe": ByteBpeTokenizer.from_directory(folder, family=family_registry.family("roberta")),
         "unigram": UnigramTokenizer.from_directory(folder, family=family_registry.family("albert")),
     }

@@ -109,13 +109,13 @@ def make_model(checkpoint, folder, max_seq_length=128):
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.registry import save_task
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
     trained, source = folder / "trained", folder / "huggingface"
     config = EncoderConfig.load(checkpoint) if checkpoint else EncoderConfig(**BERT["bert-base"])
     if not source.exists():
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(5, config.vocab_size))]
-        tokenizer = Tokenizer.from_directory(checkpoint) if checkpoint else Tokenizer(pieces)
+        tokenizer = WordPieceTokenizer.from_directory(checkpoint) if checkpoint else WordPieceTokenizer(pieces)
         task = ClassificationTask(config, 2, labels=["no", "yes"])
         model = task.build_model()
         if checkpoint:
@@ -123,7 +123,7 @@ def make_model(checkpoint, folder, max_seq_length=128):
         else:
             _shake(model)
         tokenizer.save(trained)
-        save_description(trained, config, Tokenizer.from_directory(trained), task.labels)
+        save_description(trained, config, WordPieceTokenizer.from_directory(trained), task.labels)
         save_task(trained, TrainedTask(task, ("text",), max_seq_length))
         write_tf1(str(trained / "model.ckpt-1"), model.variables)
         bert_tf.save(bert_tf.load(str(trained)), str(source), "huggingface")

@@ -53,9 +53,9 @@ def long_ones(rows, tokenizer, most):
 
 def write_files(out):
     """Writes train.tsv and dev.tsv, and returns how many documents each has."""
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-    tokenizer, counts = Tokenizer.from_directory(FLAGS.model), {}
+    tokenizer, counts = WordPieceTokenizer.from_directory(FLAGS.model), {}
     for name, split, most in (("train", "train", FLAGS.num_train), ("dev", "test", FLAGS.num_eval)):
         rows = long_ones(read_tab(pathlib.Path(FLAGS.data_dir, f"20newsgroups-{split}.tab")), tokenizer, most)
         lines = ["text\tlabel", *(f"{text}\t{category}" for category, text in rows)]

@@ -87,12 +87,12 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     from bert_tf.tasks.base import TrainedTask
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.registry import save_task
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *(f"w{i}" for i in range(_WORDS))]
     config = EncoderConfig(vocab_size=len(vocabulary), max_position_embeddings=_POSITIONS, **_SIZES[name])
     task = ClassificationTask(config, 2, labels=["bad", "good"])
-    tokenizer = Tokenizer(vocabulary)
+    tokenizer = WordPieceTokenizer(vocabulary)
     tokenizer.save(folder)
     save_description(folder, config, tokenizer, task.labels)
     save_task(folder, TrainedTask(task, ("text",), _POSITIONS))

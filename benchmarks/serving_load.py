@@ -86,10 +86,10 @@ def text_bodies(texts):
 
 def padded_bodies(export_dir, texts):
     """Returns requests of one row of `_ROW` pieces each, as clients send that pad every text to the longest."""
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
     newest = max(int(path.name) for path in pathlib.Path(export_dir).iterdir() if path.name.isdigit())
-    tokenizer = Tokenizer(pathlib.Path(export_dir, str(newest), "assets", "vocab.txt"))
+    tokenizer = WordPieceTokenizer(pathlib.Path(export_dir, str(newest), "assets", "vocab.txt"))
     rows = {name: np.asarray(values) for name, values in tokenizer(texts, None, _ROW).items()}
     return grpc_bodies(
         ModelTarget(_NAME),

@@ -17,10 +17,10 @@ import numpy as np
 from absl import app, flags
 
 from bert_tf.evaluation.squad import normalize, score_squad
-from bert_tf.evaluation.squad_files import Golds
+from bert_tf.evaluation.squad_files import References
 from bert_tf.tasks.question_answering.data import SquadExamples, read_squad
 from bert_tf.tasks.question_answering.encoding import encode_squad
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.files import write_text
 
 FLAGS = flags.FLAGS
@@ -62,8 +62,8 @@ def compare(tokenizer, path) -> tuple[dict, list[dict]]:
     firsts = {name.removesuffix("/0"): text for name, text in texts.items() if name.endswith("/0")}
     golds = {name: [text for text, _ in given] for name, given in zip(examples.ids, examples.answers, strict=True)}
     scores = {
-        "answers": score_squad(Golds(alone, False, path), texts),
-        "questions": score_squad(Golds({name: golds[name] for name in firsts}, False, path), firsts),
+        "answers": score_squad(References(alone, False, path), texts),
+        "questions": score_squad(References({name: golds[name] for name in firsts}, False, path), firsts),
         "in_no_window": len(answers) - len(texts),
     }
     rest = [
@@ -75,7 +75,7 @@ def compare(tokenizer, path) -> tuple[dict, list[dict]]:
 
 
 def main(_):
-    scores, rest = compare(Tokenizer.from_directory(FLAGS.vocab_dir), FLAGS.data_file)
+    scores, rest = compare(WordPieceTokenizer.from_directory(FLAGS.vocab_dir), FLAGS.data_file)
     print(json.dumps(scores, indent=2))
     write_text(FLAGS.output_file, json.dumps(rest, indent=1, ensure_ascii=False) + "\n")
 

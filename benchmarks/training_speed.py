@@ -52,7 +52,7 @@ def write_turns(folder):
     from bert_tf.data.fixed_rows import SOURCES, fixed_layout
     from bert_tf.tasks.classification.encoding import tokenize_examples
     from bert_tf.tasks.classification.sources import make_source
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
     from bert_tf.training.batching import BatchSettings
     from bert_tf.training.run_config import RunConfig
     from bert_tf.training.step import StepConfig
@@ -62,7 +62,7 @@ def write_turns(folder):
         label_column=FLAGS.label_column,
     )  # fmt: skip
     texts = source.read(["train"])
-    tokenizer = Tokenizer.from_directory(FLAGS.checkpoint)
+    tokenizer = WordPieceTokenizer.from_directory(FLAGS.checkpoint)
     examples = tokenize_examples(
         tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts)
     )

@@ -25,7 +25,7 @@ from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _PAGES = pathlib.Path(__file__).parent.parent / "docs"
 _LONGEST = 120.0  # seconds
@@ -88,7 +88,8 @@ def learn_tokenizers(folder) -> dict:
     words.train_from_iterator(texts, vocab_size=8000)
     vocab = sorted(words.get_vocab(), key=words.get_vocab().get)
     for lower in (True, False):
-        made["wordpiece" if lower else "wordpiece, cased"] = Tokenizer(vocab, lower, added_tokens=_added(len(vocab)))
+        added = _added(len(vocab))
+        made["wordpiece" if lower else "wordpiece, cased"] = WordPieceTokenizer(vocab, lower, added_tokens=added)
     level = tokenizers.ByteLevelBPETokenizer()
     level.train_from_iterator(texts, vocab_size=8000, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     model = json.loads(level.to_str())["model"]

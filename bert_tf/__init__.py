@@ -9,12 +9,14 @@ docs/reference/python_api.md lists all public names.
 """
 
 from bert_tf.utils import keras_names
+from bert_tf.utils.old_names import find_renamed
+from bert_tf.utils.public_names import provide_public_names
 
 __version__ = "0.2.0"
 __all__ = [
     "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
-    "SentenceEncoder", "Tokenizer", "TokenizerLayer", "evaluate", "export_model", "finetune", "inspect", "lite", "load",
-    "pretrain", "save", "sklearn", "visualize",
+    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "evaluate", "export_model", "finetune", "inspect",
+    "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -28,8 +30,8 @@ _HOMES = {
     "Reranker": "bert_tf.inference.reranker",
     "SearchIndex": "bert_tf.inference.search",
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
-    "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
+    "WordPieceTokenizer": "bert_tf.tokenization.wordpiece",
     "evaluate": "bert_tf.runs.finetune",
     "export_model": "bert_tf.runs.export_model",
     "finetune": "bert_tf.runs.finetune",
@@ -38,6 +40,7 @@ _HOMES = {
     "save": "bert_tf.export.conversion.convert",
     "visualize": "bert_tf.interpret.page",
 }
+_OLD_NAMES = {"Tokenizer": "WordPieceTokenizer"}
 _MODULES = {"inspect": "bert_tf.interpret", "lite": "bert_tf.lite", "sklearn": "bert_tf.sklearn"}
 
 keras_names.announce()
@@ -45,6 +48,8 @@ keras_names.announce()
 
 def __getattr__(name):
     """Imports a public name when it is first asked for, so that `import bert_tf` needs no TensorFlow."""
+    if name in _OLD_NAMES:
+        return find_renamed(__name__, _OLD_NAMES, name)
     if name not in __all__:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module
@@ -54,3 +59,6 @@ def __getattr__(name):
     value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+provide_public_names(__getattr__)

@@ -18,11 +18,11 @@ from bert_tf.runs.finetune import evaluate, finetune
 from bert_tf.runs.pretrain import pretrain
 from bert_tf.serving.client.async_client import AsyncClient
 from bert_tf.serving.client.client import Client
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 __version__: str
 __all__ = [
     "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
-    "SentenceEncoder", "Tokenizer", "TokenizerLayer", "evaluate", "export_model", "finetune", "inspect", "lite", "load",
-    "pretrain", "save", "sklearn", "visualize",
+    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "evaluate", "export_model", "finetune", "inspect",
+    "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip

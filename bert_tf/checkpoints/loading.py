@@ -30,6 +30,7 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
+from bert_tf.utils.public_names import public_name
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it classifies every token
@@ -61,7 +62,7 @@ class Bert:
     labels: list[str] | None = None
     others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     path: str | None = None
-    _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    _built: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     @overload
     def features(
@@ -105,10 +106,22 @@ class Bert:
         layers = layers if isinstance(layers, str) else tuple(layers)
         options = {"layers": layers, "pooling": "mean" if of_tokens else pooling, "max_seq_length": max_seq_length}
         key = tuple(options.values())
-        if key not in self._extractors:  # tracing takes longer than a few texts
-            self._extractors[key] = Extractor(self.encoder, self.tokenizer, **options)
-        extractor = self._extractors[key]
+        if key not in self._built:  # tracing takes longer than a few texts
+            self._built[key] = Extractor(self.encoder, self.tokenizer, **options)
+        extractor = self._built[key]
         return list(extractor.tokens(texts)) if of_tokens else extractor(texts)
+
+    def predict(self, texts: Any, batch_size: int = 64) -> Any:
+        """Predicts for one example or for several with the task that the model was trained for.
+
+            bert_tf.load("reviews").predict("A warm, funny film.")        # {"label": "positive", "probabilities": ...}
+
+        Arguments, results and errors are those of `bert_tf.Predictor`, which also takes the model, and which is faster
+        for single texts. The current weights are used: those of the encoder and of `head`.
+        """
+        if "predictor" not in self._built:
+            self._built["predictor"] = public_name("Predictor")(self)
+        return self._built["predictor"](texts, batch_size)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the current weights as {variable path: array}: encoder, head and `others`."""

@@ -32,7 +32,7 @@ class ModelDirectory:
         path: path it was read from.
         arrays: our variable path -> array: encoder and heads.
         config: `EncoderConfig`.
-        tokenizer: `Tokenizer`.
+        tokenizer: `BaseTokenizer`.
         labels: labels of its head, or None.
         task: contents of its task.json, or None.
     """

@@ -20,7 +20,7 @@ from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.tokenization.vocabulary_fit import token_names, tokenize_words
 from bert_tf.tokenization.word_counts import WordCounter, most_frequent_first
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.files import read_text, whole_directory
 
 # A row, or a number, for each token.
@@ -37,12 +37,12 @@ class Extension:
         ids: RaggedTensor int32 [words, (tokens)], their old tokens; only [UNK] for unknown words.
     """
 
-    old: Tokenizer
+    old: WordPieceTokenizer
     words: list
     ids: tf.RaggedTensor
 
     @classmethod
-    def of(cls, old: Tokenizer, words: list) -> "Extension":
+    def of(cls, old: WordPieceTokenizer, words: list) -> "Extension":
         """Raises ValueError if there is nothing to add, or a line for an added token would change other words."""
         if not words:
             raise ValueError(
@@ -52,11 +52,11 @@ class Extension:
         _check_added_tokens(old)
         return cls(old, list(words), tokenize_words(old, words))
 
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> WordPieceTokenizer:
         """Returns the extended tokenizer; the new ids follow those of the added tokens, which are kept."""
         old = self.old
         tokens = [*old.vocab, *self.words]
-        return Tokenizer(tokens, template=old.template, **old.settings | {"added_tokens": old.listed_tokens})
+        return WordPieceTokenizer(tokens, template=old.template, **old.settings | {"added_tokens": old.listed_tokens})
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""
@@ -73,7 +73,7 @@ class Extension:
 
 def check_is_wordpiece(tokenizer):
     """Raises ValueError if the tokenizer is not WordPiece, the only kind that supports adding words."""
-    if tokenizer.KIND != Tokenizer.KIND:
+    if tokenizer.KIND != WordPieceTokenizer.KIND:
         raise ValueError(
             f"Words can only be added to a WordPiece vocabulary, such as vocab.txt; got {tokenizer.vocab_file}, "
             f"read by {type(tokenizer).__name__}; use a model with such a vocabulary."
@@ -99,7 +99,7 @@ def _check_added_tokens(tokenizer):
             )
 
 
-def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+def read_new_words(path: str, tokenizer: WordPieceTokenizer) -> tuple[list[str], list[str]]:
     """Reads words, one per line, and normalizes them like the tokenizer.
 
     Returns:
@@ -131,7 +131,7 @@ def read_new_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str
     ]
 
 
-def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_count: int = 5) -> list[str]:
+def choose_words(counts: Counter, tokenizer: WordPieceTokenizer, num_words: int, min_count: int = 5) -> list[str]:
     """Chooses the words of a text that save the most tokens: occurrences x (tokens - 1).
 
     Single-token words are skipped, as are words without a letter, mostly numbers, and words that are [UNK], which the

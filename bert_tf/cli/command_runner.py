@@ -101,8 +101,11 @@ class _Parser(flags.ArgumentParser):
             value = self._parser.parse(argument)
         except (TypeError, ValueError) as error:
             raise _Refused(flag, argument) from error
+        renamed = dict(flag.renamed_choices)
         if flag.kind == "string":
-            value = dict(flag.renamed_choices).get(value, value)
+            value = renamed.get(value, value)
+        elif flag.kind == "list":
+            value = [renamed.get(each, each) for each in value]
         for each in (value if flag.kind == "list" else [value]) if flag.choices else ():
             if each not in flag.choices:
                 raise _Refused(flag, each)

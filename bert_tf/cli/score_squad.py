@@ -52,11 +52,11 @@ FLAGS = flags_of(SETTINGS)
 def main(settings: ScoreSquadSettings):
     """Prints the scores."""
     from bert_tf.evaluation import squad
-    from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions
+    from bert_tf.evaluation.squad_files import read_null_odds, read_predictions, read_references
 
     if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
         raise ValueError("--null_score_diff_threshold requires --null_odds_file. Add --null_odds_file or remove it.")
-    golds = read_golds(settings.data_file)
+    golds = read_references(settings.data_file)
     predictions = read_predictions(settings.predictions_file)
     null_odds = read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
     scores = squad.score_squad(golds, predictions, null_odds, settings.null_score_diff_threshold)

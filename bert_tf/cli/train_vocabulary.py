@@ -93,11 +93,12 @@ def _report(tokens, do_lower_case, held_out, counts):
         counts: the words that were learned from.
     """
     from bert_tf.tokenization import vocabulary_fit, word_counts
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
     about = "Measured on held-out text."
     if held_out:
         counts = word_counts.count_words([held_out], do_lower_case)
     else:
         about = "Measured on the training text, which is too short to hold out a part, so the result is too optimistic."
-    return vocabulary_fit.format_fit(vocabulary_fit.measure_vocabulary(Tokenizer(tokens, do_lower_case), counts), about)
+    tokenizer = WordPieceTokenizer(tokens, do_lower_case)
+    return vocabulary_fit.format_fit(vocabulary_fit.measure_vocabulary(tokenizer, counts), about)

@@ -36,7 +36,8 @@ class VisualizeSettings(UserSettings):
     views: Sequence[str] = option(
         [],
         "Views of the page. Default: all that the model supports.",
-        choices=("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution"),
+        choices=("heads", "model", "neurons", "inputs", "logit_lens", "layers", "attribution"),
+        renamed_choices=(("masked_words", "logit_lens"),),
     )
     layers: Sequence[str] = option(
         [],
@@ -47,7 +48,7 @@ class VisualizeSettings(UserSettings):
         "Target of the attribution view: a label; for a tagger the index of a word from 0, or an index and a tag, "
         "3:B-PER; for an answer its text, or its characters, 10:14. Default: the model's prediction.",
     )
-    top_k: int = option(5, "Number of tokens per position in the view masked_words.", low=1)
+    top_k: int = option(5, "Number of tokens per position in the view logit_lens.", low=1)
 
 
 SETTINGS = VisualizeSettings
@@ -59,16 +60,16 @@ def main(settings: VisualizeSettings, texts):
     """Writes the page."""
     from bert_tf.checkpoints.loading import load
     from bert_tf.interpret.page import visualize
-    from bert_tf.utils.files import decode_argument, write_text
+    from bert_tf.utils.files import decode_argument
 
-    if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
-        raise ValueError("--top_k requires the view masked_words. Add it to --views or remove --top_k.")
+    if "top_k" in settings.given and settings.views and "logit_lens" not in settings.views:
+        raise ValueError("--top_k requires the view logit_lens. Add it to --views or remove --top_k.")
     layers = _layers(settings.layers)
     seen = visualize(
         load(settings.model), *map(decode_argument, texts), views=settings.views or None, layers=layers,
         target=settings.target, top_k=settings.top_k,
     )  # fmt: skip
-    write_text(settings.output_file, seen.page)
+    seen.save(settings.output_file)
     logging.info("Wrote %s (%.1f MB). Open it in a browser.", settings.output_file, len(seen.page) / 1e6)
 
 

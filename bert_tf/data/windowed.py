@@ -45,18 +45,18 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
         [CLS] a [SEP]                 [CLS] window [SEP]
         [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]          or as in the tokenizer's template
 
-    The first sequence of a text or pair is the result of `Tokenizer.pack`, so texts that fit are encoded as without
+    The first sequence of a text or pair is the result of `BaseTokenizer.pack`, so texts that fit are encoded as without
     windows. For a pair, every window has as much of the first text as that sequence.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         ids: one or two RaggedTensors int32 [n, (tokens)].
         max_seq_length: maximum length of a sequence.
         windows: the stride and number of windows.
 
     Returns:
-        sequences as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text of each sequence, ascending; int64 [n],
-        the number of truncated tokens at the end of each text.
+        sequences as from `BaseTokenizer.pack`, [w, (length)]; int64 [w], the text of each sequence, ascending; int64
+        [n], the number of truncated tokens at the end of each text.
 
     Raises:
         ValueError: there is no room for the special tokens, or the stride is longer than the room.
@@ -78,7 +78,7 @@ def read_windows(tokenizer, texts, max_seq_length: int, windows: Windowing) -> d
     """Encodes texts as inputs of a model with windows, in the graph.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         texts: one or two tensors of strings [n].
         max_seq_length, windows: as in `window_rows`.
 
@@ -166,7 +166,7 @@ def tokenize_windows(
     """Tokenizes texts to examples of windows.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         texts: one or two lists of n str.
         max_seq_length: maximum length of a sequence.
         windows: the stride and number of windows.

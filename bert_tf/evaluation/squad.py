@@ -7,14 +7,17 @@ from collections.abc import Mapping
 
 from absl import logging
 
-from bert_tf.evaluation.squad_files import Golds
+from bert_tf.evaluation.squad_files import References
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only: quotes of print stay
 
 
 def score_squad(
-    golds: Golds, predictions: Mapping[str, str], null_odds: Mapping[str, float] | None = None, threshold: float = 1.0
+    golds: References,
+    predictions: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
 ) -> dict[str, float]:
     """Computes the official SQuAD metrics of predictions.
 
@@ -54,7 +57,7 @@ def score_squad(
     return {**scores, "missing": missing} if missing else scores
 
 
-def score_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+def score_questions(golds: References, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
     """Returns {question id: exact} and {question id: F1}, 0 to 1, of each prediction; "" means no answer."""
     return _raw_scores(golds.texts, predictions, golds.version_2)
 

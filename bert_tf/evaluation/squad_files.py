@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_json
+from bert_tf.utils.old_names import find_renamed
 
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
 _KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
@@ -139,7 +140,7 @@ def _at(path, *indexes):
     return f"{path}: {parts}" if path else parts
 
 
-class Golds(NamedTuple):
+class References(NamedTuple):
     """The reference answers of a SQuAD file.
 
     Attributes:
@@ -153,7 +154,7 @@ class Golds(NamedTuple):
     path: str
 
 
-def read_golds(path: str | os.PathLike) -> Golds:
+def read_references(path: str | os.PathLike) -> References:
     """Reads the reference answers of a file in SQuAD's format, without their positions.
 
     Raises:
@@ -163,7 +164,7 @@ def read_golds(path: str | os.PathLike) -> Golds:
     for question in iterate_questions(path):
         texts[question.id] = question.gold_texts
         version_2 = version_2 or question.is_of_version_2
-    return Golds(texts, version_2, os.fspath(path))
+    return References(texts, version_2, os.fspath(path))
 
 
 def read_predictions(path: str | os.PathLike) -> dict[str, str]:
@@ -200,3 +201,7 @@ def _read_values(path, is_right, kind):
                 "right file, such as predictions.json."
             )
     return values
+
+
+def __getattr__(name):
+    return find_renamed(__name__, {"read_golds": "read_references"}, name)

@@ -31,7 +31,7 @@ class ServingModule(tf.Module):
     Args:
         task: see `tasks/base.py`; `preprocess`, `postprocess` and `example_answer` compute what signatures return.
         model: the result of the task's `build_model`, with weights.
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         text_inputs: names of the texts of an example, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest sequence in tokens.
         blank: token that a text must contain, such as the mask of a fill-mask model; "" for none.

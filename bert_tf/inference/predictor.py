@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
@@ -17,6 +17,9 @@ from bert_tf.utils.hub_names import hub_name
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import ENGINES
 from bert_tf.utils.text_inputs import present_list, text_list
+
+if TYPE_CHECKING:
+    from bert_tf.checkpoints.loading import Bert
 
 _REMEDY = "Use an export with another `export_dtype`, such as float32, or another model."
 _BATCHES = 32  # of a file, which are read and sorted by length together
@@ -35,7 +38,8 @@ class Predictor:
         path: an exported SavedModel: its directory, or that of its numbered versions, of which the newest is used. Or
             a trained model: the `output_dir` of a fine-tuning command, a Hugging Face or sentence-transformers
             directory, or a name on the Hugging Face Hub; it predicts the same as its export in float32. A model with
-            only a masked-LM head predicts the first masked token of a text.
+            only a masked-LM head predicts the first masked token of a text. Or a model from `bert_tf.load`, whose
+            current weights are used.
         pairs: read text pairs; only for a Hugging Face text classifier, whose files do not say whether it does.
         signature: signature of an export, one that takes texts.
         engine: engine for texts if an export has both a SavedModel and a LiteRT model (`export_for=cpu`): "auto"
@@ -51,16 +55,17 @@ class Predictor:
     """
 
     def __init__(
-        self, path: str | os.PathLike, pairs: bool = False, signature: str = DEFAULT, engine: str = "auto"
+        self, path: "str | os.PathLike | Bert", pairs: bool = False, signature: str = DEFAULT, engine: str = "auto"
     ) -> None:
-        path = _local_path(path)
-        exported = is_export(path)
+        bert = _loaded_model(path)
+        path = _local_path(bert.path or "a model in memory" if bert else path)
+        exported = bert is None and is_export(path)
         if engine not in ENGINES:
             raise ValueError(f"`engine` must be one of {', '.join(ENGINES)}; got {engine!r}.")
         for name, value, usual in (("signature", signature, DEFAULT), ("engine", engine, ENGINES[0])):
             if not exported and value != usual:
                 raise ValueError(f"`{name}` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load(engine) if exported else _load_trained(path, pairs)
+        self._model = find_model(path, signature).load(engine) if exported else _load_trained(path, bert, pairs)
         self.inputs = tuple(each.name for each in self._model.inputs)
         self.token_counts = self._model.token_counts
         if pairs and self.inputs != PAIR:
@@ -216,10 +221,21 @@ def is_export(path: str) -> bool:
     return any(os.path.isfile(os.path.join(folder, SAVED_MODEL)) for folder in folders)
 
 
-def _load_trained(path, pairs):
-    from bert_tf.inference.trained_text_model import load_trained_text_model  # an export needs none of its modules
+def _loaded_model(path):
+    """Returns a model from `bert_tf.load` as it is, and None for anything else."""
+    if isinstance(path, str | bytes | os.PathLike):
+        return None
+    from bert_tf.checkpoints.loading import Bert
 
-    return load_trained_text_model(path, pairs)
+    return path if isinstance(path, Bert) else None
+
+
+def _load_trained(path, bert, pairs):
+    from bert_tf.inference import trained_text_model  # an export needs none of its modules
+
+    if bert is None:
+        return trained_text_model.load_trained_text_model(path, pairs)
+    return trained_text_model.load_text_model_of(bert, pairs)
 
 
 def _local_path(path, parameter="path"):

@@ -10,7 +10,7 @@ from bert_tf.interpret.attention import check_place, kept_heads
 from bert_tf.interpret.encoded_text import load_if_path, parts_of
 
 
-class HeadsOff:
+class AblatedEncoder:
     """An `Encoder` with some attention heads disabled; it shares the original's weights and attributes.
 
     Args:
@@ -34,7 +34,7 @@ class HeadsOff:
                 mask[layer, head] = 0
         before = getattr(encoder, "head_mask", [1.0] * len(kept))  # of an encoder with other heads disabled
         self.head_mask = [row[there] * other for row, there, other in zip(mask, kept, before, strict=True)]
-        self._encoder: Any = encoder._encoder if isinstance(encoder, HeadsOff) else encoder
+        self._encoder: Any = encoder._encoder if isinstance(encoder, AblatedEncoder) else encoder
 
     def __call__(self, inputs, **options):
         """Returns the encoder's outputs without these heads; arguments as in `Encoder`."""
@@ -44,10 +44,10 @@ class HeadsOff:
         return getattr(self.__dict__["_encoder"], name)
 
 
-def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
+def ablate_heads(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
     """Returns the model with some attention heads ablated: they add zero to the attention's output.
 
-        without = heads_off(bert, {0: [1, 2], 11: [7]})
+        without = ablate_heads(bert, {0: [1, 2], 11: [7]})
         without.features(texts), attributions(without, texts)      # as with any model; `bert` itself is unchanged
 
     Weights are shared and unchanged, and saving the new model saves all heads. To remove heads permanently,
@@ -58,14 +58,14 @@ def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
         heads: {layer: its heads}, from 0, counted before any head was pruned.
 
     Returns:
-        A model of the same kind, with a `HeadsOff` as its encoder.
+        A model of the same kind, with an `AblatedEncoder` as its encoder.
 
     Raises:
         ValueError: there is no such layer or head.
     """
     model = load_if_path(model)
     encoder, tokenizer = parts_of(model)
-    without = HeadsOff(encoder, heads)
+    without = AblatedEncoder(encoder, heads)
     if isinstance(model, tuple):
         return without, tokenizer
-    return without if model is encoder else dataclasses.replace(model, encoder=without, _extractors={})
+    return without if model is encoder else dataclasses.replace(model, encoder=without, _built={})

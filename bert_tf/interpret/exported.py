@@ -33,7 +33,7 @@ def attention_in_graph(
     Args:
         encoder: an `Encoder` of L layers and A heads.
         tokenizer: its tokenizer.
-        texts: of each example, string [n], or both of a pair; truncated to one sequence as in `Tokenizer.pack`.
+        texts: of each example, string [n], or both of a pair; truncated to one sequence as in `BaseTokenizer.pack`.
         layers: int32 [n, k], the layers of each example, from 0, or from -1, the last, down.
         max_seq_length: longest sequence.
 

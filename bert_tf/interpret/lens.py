@@ -15,7 +15,7 @@ from bert_tf.models.pretraining_heads import MaskedLMHead
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MaskedWords(EncodedText):
+class LogitLens(EncodedText):
     """A text and the most likely tokens at each position, before the first of L layers and after each.
 
     Attributes:
@@ -32,12 +32,12 @@ class MaskedWords(EncodedText):
     own_probabilities: np.ndarray
 
 
-def masked_words(
+def logit_lens(
     model: Any, texts: Texts, top_k: int = 5, pairs: Sequence[str] | None = None, masks: bool = True
-) -> list[MaskedWords]:
+) -> list[LogitLens]:
     """Returns the masked-LM predictions at each position of each text, layer by layer (logit lens).
 
-        [said] = masked_words(bert, ["The cat [MASK] on the mat."])
+        [said] = logit_lens(bert, ["The cat [MASK] on the mat."])
         said.top_tokens[-1, 3], said.probabilities[-1, 3]           # what the model predicts
         said.top_tokens[:, 3, 0]                                    # how it got there, layer by layer
 
@@ -88,7 +88,7 @@ def _fill_masks(encoder, head, row, tokenizer, top_k):
         _find_likeliest(head, encoder, each, row, len(tokens) - 1, top_k) for each in _normalize_layers(encoder, row)
     ]
     ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
-    return MaskedWords(**vars(row), top_ids=ids, top_tokens=tokens[ids], probabilities=probabilities,
+    return LogitLens(**vars(row), top_ids=ids, top_tokens=tokens[ids], probabilities=probabilities,
                        own_probabilities=own)  # fmt: skip
 
 

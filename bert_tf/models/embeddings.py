@@ -149,7 +149,7 @@ def check_static_length(length: int | None, config: Any):
     """
     if length is not None and length > config.max_position_embeddings - config.first_position:
         raise ValueError(
-            f"{_most_tokens(config)}; got {length}; truncate the texts to max_seq_length, as `Tokenizer` does."
+            f"{_most_tokens(config)}; got {length}; truncate the texts to max_seq_length, as `BaseTokenizer` does."
         )
 
 

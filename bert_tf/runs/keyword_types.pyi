@@ -111,7 +111,7 @@ class FineTuningKeywords(TypedDict, total=False):
     precision: str
     """Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies in
     bfloat16, otherwise float32; a resumed run keeps its precision."""
-    use_xla: str
+    use_xla: str | bool
     """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
     compilation_cache_dir: str | os.PathLike[str]
     """Directory for programs compiled by XLA, which later runs load instead of compiling them again. auto:
@@ -322,7 +322,7 @@ class PretrainingKeywords(TypedDict, total=False):
     precision: str
     """Data type of the computation; weights stay float32. auto: mixed_bfloat16 if the CPU, GPU or TPU multiplies in
     bfloat16, otherwise float32; a resumed run keeps its precision."""
-    use_xla: str
+    use_xla: str | bool
     """Compile with XLA. auto: for long runs on a GPU; always on a TPU."""
     compilation_cache_dir: str | os.PathLike[str]
     """Directory for programs compiled by XLA, which later runs load instead of compiling them again. auto:

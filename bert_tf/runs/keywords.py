@@ -1,15 +1,14 @@
 """Keyword arguments as settings: names, types and ranges are checked as on the command line."""
 
 import os
-import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 from bert_tf.checkpoints.hub_models import with_local_models
 from bert_tf.utils.flag_synonyms import suggest
-from bert_tf.utils.settings import Flag, Settings, allowed_values
+from bert_tf.utils.old_names import warn_of_old_name
+from bert_tf.utils.settings import Flag, Settings, allowed_values, takes_bools
 
 
 def read_keywords(
@@ -45,16 +44,8 @@ def _without_aliases(function, flags, given):
         if alias in given and name in given:
             raise TypeError(f"{function}() received `{name}` twice: `{alias}` is an alias of it. Remove one.")
         if alias in given:
-            _warn_of_old_name(f"`{alias}` is now `{name}`.")
+            warn_of_old_name(f"`{alias}` is now `{name}`.")
     return {names.get(name, name): value for name, value in given.items()}
-
-
-def _warn_of_old_name(text):
-    """Issues a DeprecationWarning for the line that called into this package: Python shows it to the line's author."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "bert_tf":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def _describe_unknown(function, name, known):
@@ -72,10 +63,13 @@ def _read(flag, value):
     if flag.kind == "list":
         return _read_list(flag, value)
     if flag.kind == "string":
-        value = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+        if isinstance(value, bool):
+            value = str(value).lower() if takes_bools(flag) else value
+        elif isinstance(value, Integral):
+            value = str(value)
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
         if new := next((new for old, new in flag.renamed_choices if value == old), None):
-            _warn_of_old_name(f"`{flag.name}={value}` is now `{flag.name}={new}`.")
+            warn_of_old_name(f"`{flag.name}={value}` is now `{flag.name}={new}`.")
             value = new
     kinds: dict[str, type[Any]] = {"string": str, "bool": bool, "integer": Integral, "float": Real}
     if not isinstance(value, kinds[flag.kind]) or isinstance(value, bool) != (flag.kind == "bool"):

@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.lite.fast_path import FOLDER, FastPath
 from bert_tf.serving.client.call_errors import explain
-from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
+from bert_tf.serving.client.channel import MAX_RESPONSE_BYTES, Tls, open_channel
 from bert_tf.serving.client.requests import DEFAULT, clean, parse_answer
 from bert_tf.serving.errors import GRPC_BYTES, ServingError
 from bert_tf.serving.exports import find_export, open_export
@@ -156,7 +156,7 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
             if error.code() in _REFUSALS:
                 raise ServingError(error.code(), clean(error.details() or "")) from error
             raise explain(error, server, model_name, timeout) from error
-        response = parse_answer(data, GOLDEN_METHODS[golden.kind][1], MAX_ANSWER_BYTES)
+        response = parse_answer(data, GOLDEN_METHODS[golden.kind][1], MAX_RESPONSE_BYTES)
         number, wanted = response.model_spec.version.value, os.path.basename(os.path.realpath(path))
         if number not in seen and wanted.isdecimal() and int(wanted) != number:
             logging.warning("The server uses version %d, but the golden requests are for version %s.", number, wanted)

@@ -61,7 +61,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         validation_fraction: with `early_stopping` or `metric_for_best_model`: fraction of the examples that are
             used for validation instead of training, unless `fit` receives an `eval_set`.
         precision: precision of the layers, one of `names.PRECISIONS`; or "auto", as `--precision=auto`.
-        use_xla: "auto" (only for long runs on a GPU), "true" or "false".
+        use_xla: whether to compile with XLA; "auto": only for long runs on a GPU.
         seed: random seed of new weights, example order, the split and dropout. Equal seeds give equal models.
         predict_batch_size: batch size in prediction and validation.
 
@@ -91,7 +91,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
     metric_for_best_model: str | None = SelectionOptions.metric_for_best_model
     validation_fraction: float = 0.1
     precision: str = FineTuningSettings.precision
-    use_xla: str = FineTuningSettings.use_xla
+    use_xla: bool | str = FineTuningSettings.use_xla
     seed: int = FineTuningSettings.seed
     predict_batch_size: int = FineTuningSettings.predict_batch_size
 

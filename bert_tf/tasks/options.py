@@ -241,6 +241,7 @@ class AbstentionOptions(RunOptions):
 
 
 # What several tasks say of their files.
+AS_TRAINED = "in the formats of --train_file"
 TABLE_FILES = f"a .tsv, .csv, .jsonl or .parquet file; the first three may be gzipped (.gz). {SEVERAL_FILES}"
 DROP_EMPTY = option(
     False,

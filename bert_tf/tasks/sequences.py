@@ -13,7 +13,7 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 def encode_served_texts(
     tokenizer: BaseTokenizer, texts: Sequence[tf.Tensor], max_seq_length: int
 ) -> dict[str, tf.Tensor]:
-    """Encodes one sequence per text or pair, truncated like `Tokenizer.pack`: `ServableTask.preprocess` of most tasks.
+    """Encodes one sequence per text or pair, like `BaseTokenizer.pack`: `ServableTask.preprocess` of most tasks.
 
     Args: as `ServableTask.preprocess`.
 
@@ -28,10 +28,10 @@ def encode_served_texts(
 def pack_sequences(
     tokenizer: BaseTokenizer, tokens: Iterable[Sequence[tf.RaggedTensor]], max_seq_length: int
 ) -> tuple[EncodedDataset, np.ndarray]:
-    """Packs texts into sequences, truncated like `Tokenizer.pack`; also returns the lengths without truncation.
+    """Packs texts into sequences, truncated like `BaseTokenizer.pack`; also returns the lengths without truncation.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         tokens: the tokens of one or two texts each, int32 [chunk, (length)], in chunks small enough for memory.
         max_seq_length: maximum sequence length.
 

@@ -52,7 +52,7 @@ class ServableTask(BaseTask, Protocol):
         """Converts texts to the model's inputs, in the graph.
 
         Args:
-            tokenizer: a `Tokenizer`, or anything with its interface.
+            tokenizer: a `BaseTokenizer`, or anything with its interface.
             texts: tensors of strings [n], one per text of an example; [n, k] for `list_inputs`.
             max_seq_length: maximum sequence length.
 

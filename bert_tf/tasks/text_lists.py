@@ -18,13 +18,13 @@ _CHUNK = 2_000  # examples tokenized at a time: few enough to keep memory small
 def encode_text_lists(
     tokenizer, firsts: Sequence[str], lists: Sequence[Sequence[str]], max_seq_length: int, path: str
 ) -> Windowed:
-    """Encodes n examples with one sequence per text of the list, truncated like pairs in `Tokenizer.pack`.
+    """Encodes n examples with one sequence per text of the list, truncated like pairs in `BaseTokenizer.pack`.
 
         [CLS] context [SEP] choice 0 [SEP]
         [CLS] context [SEP] choice 1 [SEP]
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         firsts: the first text of each example.
         lists: the texts that are paired with it, at least one.
         max_seq_length: maximum sequence length.
@@ -55,7 +55,7 @@ def encode_served_lists(tokenizer, firsts, lists, max_seq_length: int) -> dict[s
     """Encodes examples in the graph, like `encode_text_lists`.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         firsts: strings [n].
         lists: strings [n, k]; blank ones are ignored, for examples with shorter lists than others.
         max_seq_length: maximum sequence length.

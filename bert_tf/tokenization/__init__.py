@@ -1,1 +1,1 @@
-"""Tokenizers that run in the graph: `wordpiece.Tokenizer` for BERT. This module imports nothing."""
+"""Tokenizers that run in the graph: `wordpiece.WordPieceTokenizer` for BERT. This module imports nothing."""

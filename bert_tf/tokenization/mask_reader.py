@@ -56,11 +56,11 @@ class MaskReader(tf.Module):
         return self.tokenizer.tokenize_matching(texts, self._matcher)[0]
 
     def pack(self, ids, max_seq_length: int) -> dict[str, tf.RaggedTensor]:
-        """Adds [CLS] and [SEP] like `Tokenizer.pack`; texts longer than max_seq_length are truncated."""
+        """Adds [CLS] and [SEP] like `BaseTokenizer.pack`; texts longer than max_seq_length are truncated."""
         return self.tokenizer.pack(ids, max_seq_length=max_seq_length)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        """Returns the tensors of `Tokenizer.pad`, int32 [n, S], and "masked_lm_positions", int32 [n, M].
+        """Returns the tensors of `BaseTokenizer.pad`, int32 [n, S], and "masked_lm_positions", int32 [n, M].
 
         M is the largest number of masks in a text, from 1 to `most`; texts with fewer masks are padded with 0.
         """

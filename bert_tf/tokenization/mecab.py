@@ -10,24 +10,24 @@ import tensorflow as tf
 from bert_tf.tokenization.flat_ops import ragged
 from bert_tf.tokenization.mecab_tables import MecabTables
 from bert_tf.tokenization.mecab_words import MecabWords
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.tokenization.words import WordBatch
 
 _TYPES = (tf.int32, tf.int64, tf.int64, tf.int64, tf.int64)
 
 
-class MecabTokenizer(MecabTables, Tokenizer):
+class MecabTokenizer(MecabTables, WordPieceTokenizer):
     """Converts Japanese text to token ids.
 
     Args:
-        vocab, template, added_tokens: as in `Tokenizer`.
+        vocab, template, added_tokens: as in `WordPieceTokenizer`.
         do_lower_case: whether to lowercase text.
         dictionary: MeCab's, "ipadic", "unidic_lite" or "unidic".
         subwords: "wordpiece", or "character" for a vocabulary of characters.
         max_input_chars_per_word: a longer word is one [UNK].
 
     Raises:
-        ValueError: as `Tokenizer`; fugashi or the dictionary is not installed; there are added tokens.
+        ValueError: as `WordPieceTokenizer`; fugashi or the dictionary is not installed; there are added tokens.
     """
 
     _normalized = None

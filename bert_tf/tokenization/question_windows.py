@@ -21,7 +21,7 @@ class QuestionWindows(NamedTuple):
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
         windows: windows of the contexts; `windows.rows`, int64 [w], is the question index of each sequence, ascending.
         starts, ends: RaggedTensors of int32 [w, (length)]: a token came from context[start:end], counted in code
-            points as in `Tokenizer.tokenize_with_offsets`; -1 for tokens outside the context.
+            points as in `BaseTokenizer.tokenize_with_offsets`; -1 for tokens outside the context.
     """
 
     packed: dict[str, tf.RaggedTensor]
@@ -36,7 +36,7 @@ def encode_questions(
     """Encodes questions with windows of their contexts, as in google-research/bert's run_squad.py.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         questions: strings [n]; only the first max_query_length tokens are kept.
         contexts: strings [n].
         max_seq_length: maximum tokens per sequence.
@@ -59,8 +59,8 @@ def encode_tokenized_questions(
     """Encodes questions and contexts that are tokenized already; see `encode_questions`.
 
     Args:
-        question: RaggedTensor of int32 [n, (tokens)], as from `Tokenizer.tokenize`.
-        context: three RaggedTensors, as from `Tokenizer.tokenize_with_offsets`.
+        question: RaggedTensor of int32 [n, (tokens)], as from `BaseTokenizer.tokenize`.
+        context: three RaggedTensors, as from `BaseTokenizer.tokenize_with_offsets`.
         tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `encode_questions`.
     """
     template = tokenizer.template

@@ -7,9 +7,9 @@ from bert_tf.tokenization.mecab import MecabTokenizer
 from bert_tf.tokenization.sentencepiece_bpe import SentencePieceBpeTokenizer
 from bert_tf.tokenization.table_registry import read_tables
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-_KINDS = (Tokenizer, ByteBpeTokenizer, UnigramTokenizer, SentencePieceBpeTokenizer, MecabTokenizer)
+_KINDS = (WordPieceTokenizer, ByteBpeTokenizer, UnigramTokenizer, SentencePieceBpeTokenizer, MecabTokenizer)
 TOKENIZERS: dict[str, type[BaseTokenizer]] = {kind.KIND: kind for kind in _KINDS}
 
 

@@ -49,7 +49,7 @@ class OriginTracker:
         return self.tokenize_with_offsets(texts)[0]
 
     def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns the results of `Tokenizer.tokenize_with_offsets`, with indices instead of ids."""
+        """Returns the results of `BaseTokenizer.tokenize_with_offsets`, with indices instead of ids."""
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         before = sum(tf.size(each.ids) for each in self._texts)
         of_text = tf.fill(tf.shape(ids.flat_values), len(self._texts))
@@ -57,11 +57,11 @@ class OriginTracker:
         return ids.with_flat_values(before + tf.range(tf.size(ids.flat_values))), starts, ends
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Packs the sequences like `Tokenizer.pack`."""
+        """Packs the sequences like `BaseTokenizer.pack`."""
         return special_tokens.add_special_tokens(ids_a, ids_b, max_seq_length, self.template, self._special)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        """Pads the sequences like `Tokenizer.pad`."""
+        """Pads the sequences like `BaseTokenizer.pad`."""
         return special_tokens.pad(packed, None, -1 - self._tokenizer.pad_id)
 
     def found(self, indices: tf.Tensor) -> TokenOrigins:

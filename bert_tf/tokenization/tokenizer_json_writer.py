@@ -19,8 +19,8 @@ def write_tokenizer_json(directory: str, values: dict):
 
 
 def wordpiece_json(tokenizer) -> dict:
-    """Returns the contents of tokenizer.json for a `Tokenizer`, as in bert-base-uncased; of several equal tokens, the
-    last one's id is used."""
+    """Returns the contents of tokenizer.json for a `WordPieceTokenizer`, as in bert-base-uncased; of several equal
+    tokens, the last one's id is used."""
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,

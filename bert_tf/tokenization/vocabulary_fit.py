@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization.word_counts import most_frequent_first
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _BATCH = 1 << 16  # words tokenized at a time
 _SHOWN = 20
@@ -39,7 +39,7 @@ class Fit:
     unknown: list
 
 
-def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
+def measure_vocabulary(tokenizer: WordPieceTokenizer, counts: Counter) -> Fit:
     """Measures how a tokenizer splits the counted words.
 
     Args:
@@ -70,13 +70,13 @@ def measure_vocabulary(tokenizer: Tokenizer, counts: Counter) -> Fit:
     )
 
 
-def tokenize_words(tokenizer: Tokenizer, words) -> tf.RaggedTensor:
+def tokenize_words(tokenizer: WordPieceTokenizer, words) -> tf.RaggedTensor:
     """Returns the ids of each word, int32 [words, (tokens)]."""
     parts = [tokenizer.tokenize(list(words[i : i + _BATCH])) for i in range(0, len(words), _BATCH)]
     return tf.concat(parts, axis=0) if parts else tokenizer.tokenize(tf.zeros([0], tf.string))
 
 
-def token_names(tokenizer: Tokenizer, ids) -> list[str]:
+def token_names(tokenizer: WordPieceTokenizer, ids) -> list[str]:
     """Returns the tokens of some ids."""
     return [tokenizer.vocab[i] for i in ids.numpy()]
 

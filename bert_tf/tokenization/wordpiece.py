@@ -14,14 +14,15 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from bert_tf.tokenization.words import WordBatch, WordSplitter
 from bert_tf.utils.names import UNKNOWN
+from bert_tf.utils.old_names import find_renamed
 
 _MOST_BYTES = 4  # of a character in UTF-8
 
 
-class Tokenizer(WordPieceTables, BaseTokenizer):
+class WordPieceTokenizer(WordPieceTables, BaseTokenizer):
     """WordPiece tokenizer: converts text to token ids, in the graph.
 
-        tokenizer = Tokenizer.from_directory("demo/weights/minilm")
+        tokenizer = WordPieceTokenizer.from_directory("demo/weights/minilm")
         tokenizer.tokenize(["Unaffable!"])              # [[14477, 20961, 3468, 999]]     un ##aff ##able !
         tokenizer(["Is it?"], ["It is."], 16)           # input_ids, input_mask, segment_ids: int32 [1, 16]
 
@@ -115,3 +116,7 @@ def _to_characters(words: WordBatch, ids, starts, ends, unk_id):
     last = tf.where(ids.flat_values == unk_id, take(words.chars.row_splits, word + 1) - 1, last)
     origin = take(words.text_starts, upper_bound(words.splits, word) - 1)
     return tuple(tf.cast(each - origin, tf.int32) for each in (take(words.starts, first), take(words.ends, last)))
+
+
+def __getattr__(name):
+    return find_renamed(__name__, {"Tokenizer": "WordPieceTokenizer"}, name)

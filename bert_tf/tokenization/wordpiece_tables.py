@@ -42,7 +42,7 @@ class WordPieceTables(TokenizerTables):
         added_tokens: Sequence[AddedToken] = (),
         tokenizer_class: str = "BertTokenizer",
     ):
-        """Reads the vocabulary; arguments and errors are those of `wordpiece.Tokenizer`."""
+        """Reads the vocabulary; arguments and errors are those of `wordpiece.WordPieceTokenizer`."""
         vocabulary = vocab if isinstance(vocab, Vocabulary) else Vocabulary.read(vocab, template)
         if max_input_chars_per_word is not None:
             vocabulary = dataclasses.replace(vocabulary, longest_word=int(max_input_chars_per_word))

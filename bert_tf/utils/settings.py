@@ -132,6 +132,14 @@ def _kind_of(annotation):
     return _KINDS[kinds[0]]
 
 
+_BOOLS = {"true": "True", "false": "False"}  # choices of a string, which may also be passed as a bool in Python
+
+
+def takes_bools(flag: Flag) -> bool:
+    """Returns whether some of the choices of a string are "true" and "false", as which Python passes True and False."""
+    return flag.kind == "string" and _BOOLS.keys() <= {*flag.choices}
+
+
 def allowed_values(flag: Flag, in_python: bool = False) -> str:
     """Returns a description of the values that a setting accepts: "one of a, b"; "an integer from 1 to 64".
 
@@ -143,7 +151,7 @@ def allowed_values(flag: Flag, in_python: bool = False) -> str:
         return "True or False" if in_python else "true or false"
     if flag.kind in ("integer", "float"):
         return " or ".join([_describe_numbers(flag), *(map(repr, flag.words) if in_python else flag.words)])
-    choices = ", ".join(flag.choices)
+    choices = ", ".join(_BOOLS.get(each, each) if in_python else each for each in flag.choices)
     if flag.kind == "list" and in_python:
         return f"a list of one or more of {choices}" if choices else "a list of strings"
     if flag.kind == "list":

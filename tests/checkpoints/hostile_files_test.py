@@ -39,7 +39,7 @@ def read(folder, name):
     from bert_tf.checkpoints.readers import open_checkpoint
     from bert_tf.checkpoints.weight_files import OPENERS
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.tokenization.wordpiece import Tokenizer
+    from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
     path = os.path.join(folder, name)
     if name in OTHERS:
@@ -47,7 +47,7 @@ def read(folder, name):
     elif name == CONFIG:
         read_labels(folder, EncoderConfig.load(folder))
     elif name in (VOCAB, SETTINGS):
-        Tokenizer.from_directory(folder)
+        WordPieceTokenizer.from_directory(folder)
     else:
         checkpoint = open_checkpoint(folder)
         for path in checkpoint.names:

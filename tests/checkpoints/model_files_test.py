@@ -54,13 +54,13 @@ for face in (load, bert_tf.load):
         face("/nowhere/at/all")
     except ValueError as error:
         print(error)
-from bert_tf import Encoder, EncoderConfig, Tokenizer
-print(Encoder.__name__, EncoderConfig.__name__, Tokenizer.__name__)
+from bert_tf import Encoder, EncoderConfig, WordPieceTokenizer
+print(Encoder.__name__, EncoderConfig.__name__, WordPieceTokenizer.__name__)
 """
     message = "Checkpoint not found: /nowhere/at/all; /nowhere/at is not a directory. Pass a directory,"
     lines = _python(code).splitlines()
     assert lines[0] == lines[1] and lines[0].startswith(message)
-    assert lines[2:] == ["Encoder EncoderConfig Tokenizer"]
+    assert lines[2:] == ["Encoder EncoderConfig WordPieceTokenizer"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.word_counts import count_words
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import processes, tiny
 from tests.conftest import ROOT
 from tests.full_disk import full_disk
@@ -43,7 +43,7 @@ def old(tmp_path_factory):
 
 
 def tokenizer():
-    return Tokenizer(list(tiny.VOCAB))
+    return WordPieceTokenizer(list(tiny.VOCAB))
 
 
 def extend(model, output_dir, words):
@@ -143,12 +143,13 @@ def test_lines_that_are_no_word(tmp_path, content, message):
 def test_nothing_to_add(tmp_path):
     words, known = vocabulary_extension.read_new_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
     assert (words, known) == ([], ["film", "good"])
-    with pytest.raises(ValueError, match="No words to add"):
+    message = "No words to add: all candidates are tokens already. Check `words_file`, or lower `min_count`"
+    with pytest.raises(ValueError, match=message):
         Extension.of(tokenizer(), words)
 
 
 def test_the_words_that_save_most_are_chosen():
-    pieces = Tokenizer([*tiny.VOCAB, "1", "##1", "##e", "##r"])
+    pieces = WordPieceTokenizer([*tiny.VOCAB, "1", "##1", "##e", "##r"])
     counts = Counter({"film": 99, "films": 6, "colder": 5, "seer": 6, "goods": 4, "zebra": 50, "11": 50})
     # saved               0            6            10           6           4            0            50, no letter
     assert vocabulary_extension.choose_words(counts, pieces, 10) == ["colder", "films", "seer"]
@@ -159,7 +160,7 @@ def test_the_words_that_save_most_are_chosen():
 
 @pytest.mark.slow
 def test_longer_words_that_begin_with_a_new_one_are_counted():
-    pieces = Tokenizer([*tiny.VOCAB, "##i"])
+    pieces = WordPieceTokenizer([*tiny.VOCAB, "##i"])
     extension = Extension.of(pieces, ["films"])
     said = vocabulary_extension.effect(extension, Counter({"films": 3, "film": 2, "filmsi": 1, "seei": 1}))
     assert said.splitlines() == [
@@ -170,7 +171,7 @@ def test_longer_words_that_begin_with_a_new_one_are_counted():
 
 
 def test_a_word_that_becomes_unknown_is_told():
-    pieces = Tokenizer([*tiny.VOCAB, "##st"])  # films + t has no piece ##t, film + st has
+    pieces = WordPieceTokenizer([*tiny.VOCAB, "##st"])  # films + t has no piece ##t, film + st has
     said = vocabulary_extension.effect(Extension.of(pieces, ["films"]), Counter({"filmst": 2}))
     assert "filmst: film ##st  ->  [UNK]" in said
     assert "become [UNK], because the vocabulary lacks a token for the rest: 1." in said
@@ -209,7 +210,7 @@ def test_the_program(old, tmp_path):
     done = processes.run("-m", "bert_tf", "extend_vocabulary", f"--model={old}", *arguments)
     assert done.returncode == 0, done.stderr
     assert "films  =  film ##s" in done.stdout and "Added words make up 10" in done.stdout
-    assert Tokenizer.from_directory(tmp_path / "new").vocab == [*tiny.VOCAB, "films"]
+    assert WordPieceTokenizer.from_directory(tmp_path / "new").vocab == [*tiny.VOCAB, "films"]
 
 
 @pytest.mark.slow
@@ -251,7 +252,7 @@ TOKENS = (
 def with_tokens(tmp_path_factory):
     """A folder with three added tokens: two behind vocab.txt, whose rows the table has, and one in it."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("tokens"), vocab_size=len(tiny.VOCAB) + 2)
-    Tokenizer(list(tiny.VOCAB), added_tokens=TOKENS).save(folder)
+    WordPieceTokenizer(list(tiny.VOCAB), added_tokens=TOKENS).save(folder)
     return os.fspath(folder)
 
 
@@ -278,4 +279,4 @@ def test_words_of_added_tokens_are_no_words_of_the_text(with_tokens):
 def test_an_added_token_that_would_become_a_piece_of_words_is_refused(old):
     added = [AddedToken("filmology", len(tiny.VOCAB), normalized=True, single_word=True)]
     with pytest.raises(ValueError, match="The added token 'filmology' is not matched everywhere"):
-        Extension.of(Tokenizer(list(tiny.VOCAB), added_tokens=added), ["zebra"])
+        Extension.of(WordPieceTokenizer(list(tiny.VOCAB), added_tokens=added), ["zebra"])

@@ -52,6 +52,7 @@ def _read(command, *words):
 def test_old_names_are_kept():
     assert OLD_FLAGS.items() <= {(alias, name) for _, alias, name in ALIASES}
     assert ("run_pretraining", "start_embeddings", "neighbours", "neighbors") in RENAMED
+    assert ("visualize", "views", "masked_words", "logit_lens") in RENAMED
 
 
 @pytest.mark.parametrize(("command", "alias", "name"), ALIASES)
@@ -68,7 +69,8 @@ def test_an_old_flag_sets_the_new_one_and_is_not_shown(command, alias, name):
 @pytest.mark.parametrize(("command", "name", "old", "new"), RENAMED)
 def test_an_old_value_means_the_new_one_and_is_not_shown(command, name, old, new):
     module = commands.load_command(command)
-    assert _read(command, f"--{name}={old}").get(name) == new
+    flag = next(flag for flag in module.FLAGS if flag.name == name)
+    assert _read(command, f"--{name}={old}").get(name) == ([new] if flag.kind == "list" else new)
     assert old not in usage.help_page(module, command, "bert-tf", with_all=True)
 
 

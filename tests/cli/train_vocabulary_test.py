@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.tokenization import learning, word_counts
 from bert_tf.tokenization.vocabulary_fit import tokenize_words
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.text_options import TextOptions
 from tests import processes
 
@@ -85,7 +85,7 @@ def test_order_special_pieces_characters_frequent_pieces(counts):
 
 
 def test_no_word_of_the_text_is_unknown(counts):
-    tokenizer = Tokenizer(learning.learn_vocabulary(counts, 60))
+    tokenizer = WordPieceTokenizer(learning.learn_vocabulary(counts, 60))
     assert tokenizer.unk_id not in tokenize_words(tokenizer, list(counts)).flat_values.numpy()
 
 
@@ -163,9 +163,9 @@ def test_the_program(tmp_path):
         "--nodo_lower_case",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert not Tokenizer.from_directory(tmp_path / "out").do_lower_case  # it is remembered beside the vocabulary
+    assert not WordPieceTokenizer.from_directory(tmp_path / "out").do_lower_case  # saved beside the vocabulary
     assert sorted(os.listdir(tmp_path / "out")) == ["tokenizer_config.json", "vocab.txt", "vocab.txt.report.txt"]
-    assert Tokenizer(tmp_path / "out" / "vocab.txt").vocab_size == 80
+    assert WordPieceTokenizer(tmp_path / "out" / "vocab.txt").vocab_size == 80
     assert (tmp_path / "out" / "vocab.txt.report.txt").read_text(encoding="utf-8") in done.stdout
     assert "too optimistic" in done.stdout
 

@@ -283,7 +283,7 @@ def test_parquet_errors_name_the_row(tmp_path):
         read_table(path)
     assert "\n" not in str(error.value)
     parquet.write_table(pa.table({"text": pa.array([], pa.string())}), path)
-    with pytest.raises(ValueError, match="no examples"):
+    with pytest.raises(ValueError, match="contains no examples"):
         read_table(path)
     twice = pa.Table.from_arrays([pa.array([cell]) for cell in "abx"], names=["text", "text", "label"])
     parquet.write_table(twice, path)

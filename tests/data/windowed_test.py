@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data import batch_order, dataset, windowed
 from bert_tf.data.windowed import Windowing
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 CLS, SEP = 2, 3
@@ -17,7 +17,7 @@ FIRST = tiny.VOCAB.index(WORDS[0])
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(tiny.VOCAB)
+    return WordPieceTokenizer(tiny.VOCAB)
 
 
 def _text(*numbers):

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.model_arrays import ModelArrays
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import other_envs, tiny
 from tests.conftest import ROOT
 from tests.export.conversion import models
@@ -54,7 +54,7 @@ def place(tmp_path, monkeypatch):
     for name, form, act in (("my-model", "huggingface", "gelu"), ("my-preset", "keras_hub", "gelu_tanh")):
         config = tiny.config(hidden_act=act, max_position_embeddings=512)
         (tmp_path / name).mkdir()
-        model = ModelArrays(config, _classifier(config), Tokenizer(list(tiny.VOCAB)))
+        model = ModelArrays(config, _classifier(config), WordPieceTokenizer(list(tiny.VOCAB)))
         writers.write_model(tmp_path / name, form, model)
     tiny.checkpoint(tmp_path / "uncased_L-12_H-768_A-12", max_position_embeddings=512)
     return tmp_path

@@ -9,7 +9,7 @@ import shutil
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.cli.commands import find
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import sentence_folders, tiny
 from tests.documentation import checks, tables
 from tests.export.conversion import models
@@ -263,7 +263,7 @@ def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
     is_google = bool(re.search(r"cased_L-\d+_H-\d+", str(path)))
     shape = {"num_hidden_layers": layers, "num_attention_heads": 4, "max_position_embeddings": LENGTH}
     config = tiny.config(0.1, hidden_act="gelu_tanh" if is_google else "gelu", **shape)
-    model = ModelArrays(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB), lower))
+    model = ModelArrays(config, models.arrays(config, "pretraining"), WordPieceTokenizer(list(tiny.VOCAB), lower))
     folder.mkdir(parents=True, exist_ok=True)
     writers.write_model(folder, "tf1" if is_google else "huggingface", model)
     if is_google:

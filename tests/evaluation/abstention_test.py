@@ -64,7 +64,7 @@ def test_wilson_s_interval():
 def test_refuses_shares_thresholds_and_arrays_that_cannot_be():
     with pytest.raises(ValueError, match="must have a `share` above 0 and a `threshold` of 0 or more"):
         Abstention(0.0, 0.5)
-    with pytest.raises(ValueError, match="arrays of shape"):
+    with pytest.raises(ValueError, match=r"must be arrays of shape \[n\] with n > 0; got the shapes \[1\] and \[2\]"):
         RiskCoverageCurve.of([0.5], [True, False])
     with pytest.raises(ValueError, match="training diverged"):
         RiskCoverageCurve.of([np.nan], [True])

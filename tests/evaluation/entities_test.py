@@ -170,7 +170,7 @@ def test_what_does_not_match_is_refused(golds, predictions, message):
 
 @pytest.mark.parametrize("tag", ["", "X", "o", "b-PER", "PER", "O-PER", "BI-PER", "-PER", "B-A B", "B-PER\n", "M-PER"])
 def test_refuses_unknown_tags(tag):
-    with pytest.raises(ValueError, match="unknown tag"):
+    with pytest.raises(ValueError, match=r"and S \(bioes\); got the unknown tag .*; rename it"):
         split_tag(tag)
 
 

@@ -161,7 +161,7 @@ def test_wrong_names_and_shapes_are_refused():
         metrics.higher_is_better("acuracy")
     with pytest.raises(ValueError, match=r"shape \[n\] with n > 0; got the shapes \[2\] and \[1\]"):
         metrics.classification([0, 1], [0])
-    with pytest.raises(ValueError, match=r"n > 0"):
+    with pytest.raises(ValueError, match=r"two arrays of shape \[n\] with n > 0; got the shapes \[0\] and \[0\]"):
         metrics.regression([], [])
 
 

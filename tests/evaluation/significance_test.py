@@ -109,5 +109,5 @@ def test_errors():
         paired_bootstrap("bleu", [0, 1], [0, 1], [1, 1])
     with pytest.raises(ValueError, match=r"three arrays of shape \[n\].*got the shapes \[\[2\], \[2\], \[1\]\]"):
         paired_bootstrap("accuracy", [0, 1], [0, 1], [1])
-    with pytest.raises(ValueError, match="n > 0"):
+    with pytest.raises(ValueError, match=r"with n > 0; got the shapes \[\[0\], \[0\], \[0\]\]"):
         paired_bootstrap("accuracy", [], [], [])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions
+from bert_tf.evaluation.squad_files import read_null_odds, read_predictions, read_references
 from tests.evaluation.support import squad_json, write
 
 
@@ -15,7 +15,7 @@ from tests.evaluation.support import squad_json, write
     ],
 )
 def test_the_version_of_squad_is_read_from_the_file(tmp_path, questions, more, version_2):
-    golds = read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
+    golds = read_references(write(tmp_path / "dev.json", squad_json(questions, **more)))
     assert golds.texts == dict(questions) and golds.version_2 is version_2
 
 
@@ -24,11 +24,11 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
     paragraph = content["data"][0]["paragraphs"][0]
     paragraph["qas"][0]["is_impossible"] = False
     del paragraph["qas"][1]["answers"]
-    golds = read_golds(write(tmp_path / "dev.json", content))
+    golds = read_references(write(tmp_path / "dev.json", content))
     assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
     paragraph["qas"][1]["is_impossible"] = False
     with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list; got the keys"):
-        read_golds(write(tmp_path / "dev.json", content))
+        read_references(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_impossible_questions_need_no_answers_and_an_id_may_be_a_number(tmp_path
 )
 def test_refuses_files_that_are_not_squad_s(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        read_golds(write(tmp_path / "dev.json", content))
+        read_references(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(

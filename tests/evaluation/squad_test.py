@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bert_tf.evaluation import squad
-from bert_tf.evaluation.squad_files import Golds
+from bert_tf.evaluation.squad_files import References
 from tests import other_envs
 from tests.conftest import ROOT
 from tests.evaluation.support import squad_json, write
@@ -24,13 +24,13 @@ def check(cases):
     golds = {str(i): question["answers"] for i, question in enumerate(questions)}
     said, odds = ({str(i): q[key] for i, q in enumerate(questions)} for key in ("prediction", "odds"))
     for i, expected in enumerate(cases["each"]):
-        got = squad.score_squad(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
+        got = squad.score_squad(References({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
         assert [got["exact"] / 100, got["f1"] / 100] == pytest.approx(expected, abs=EXACTLY), questions[i]
-    plain = squad.score_squad(Golds(golds, True, ""), said)
+    plain = squad.score_squad(References(golds, True, ""), said)
     assert list(plain) == list(cases["scores"]) and plain == pytest.approx(cases["scores"], abs=EXACTLY)
-    full = squad.score_squad(Golds(golds, True, ""), said, odds, cases["threshold"])
+    full = squad.score_squad(References(golds, True, ""), said, odds, cases["threshold"])
     assert list(full) == list(cases["with_odds"]) and full == pytest.approx(cases["with_odds"], abs=EXACTLY)
-    answered = Golds({name: texts for name, texts in golds.items() if texts}, False, "")
+    answered = References({name: texts for name, texts in golds.items() if texts}, False, "")
     first = squad.score_squad(answered, {name: said[name] for name in answered.texts})
     assert first == pytest.approx({**cases["version_1"], "total": len(answered.texts)}, abs=EXACTLY)
 
@@ -82,13 +82,13 @@ def test_the_goldens_and_many_random_answers_against_the_official_algorithm(tmp_
 
 
 def test_by_hand():
-    golds = Golds({"q": ["the red house", "house"], "r": ["x"]}, False, "")
+    golds = References({"q": ["the red house", "house"], "r": ["x"]}, False, "")
     # "A red car": of two words one is right, of "red house" one of two: 1/2; "x" is right.
     assert squad.score_squad(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
 
 
 def test_the_best_threshold_by_hand():
-    golds = Golds({"no": [], "yes": ["x"], "wrong": ["y"], "none": []}, True, "")
+    golds = References({"no": [], "yes": ["x"], "wrong": ["y"], "none": []}, True, "")
     odds = {"yes": -2.0, "wrong": -1.0, "no": 0.5, "none": 3.0}
     scores = squad.score_squad(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
     # no answer anywhere: 2 of 4 right; odds up to -2 answered: 3 of 4; beyond, nothing is gained
@@ -97,7 +97,7 @@ def test_the_best_threshold_by_hand():
 
 
 def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
-    golds = Golds({"a": ["x"], "b": ["x"], "c": []}, True, "dev.json")
+    golds = References({"a": ["x"], "b": ["x"], "c": []}, True, "dev.json")
     scores = squad.score_squad(golds, {"a": "x", "z": "?"}, {"a": 0.0})
     assert scores["missing"] == 2 and scores["total"] == 3
     assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
@@ -106,7 +106,7 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
 
 
 def test_files_that_do_not_belong_together():
-    golds = Golds({"a": ["x"]}, False, "dev.json")
+    golds = References({"a": ["x"]}, False, "dev.json")
     with pytest.raises(ValueError, match=r"do not belong to dev\.json: none of 1 predictions is for one of its "
                        r"1 questions: 'b'\. Use matching files\."):  # fmt: skip
         squad.score_squad(golds, {"b": "x"})

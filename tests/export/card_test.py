@@ -13,7 +13,7 @@ from bert_tf.export.card import model_card
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.scored_files import Evaluated, FileScores
 from tests import tiny
 
@@ -69,11 +69,11 @@ def test_a_broken_file_does_not_stop_an_export(tmp_path, caplog):
 def card(tmp_path_factory):
     """card(facts) -> the card of a tiny classifier; card(facts, task): of another task."""
     folder = tmp_path_factory.mktemp("card")
-    Tokenizer(tiny.VOCAB).save(folder)
+    WordPieceTokenizer(tiny.VOCAB).save(folder)
     usual = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
     served = types.SimpleNamespace(
-        tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
+        tokenizer=WordPieceTokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
         text_inputs=("text",), max_seq_length=16, is_calibrated=False, options=ExportOptions(export_for="cpu"),
     )  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()

@@ -28,7 +28,7 @@ from bert_tf.runs.task_flags import task_settings
 from bert_tf.serving.client.results import to_dataclass
 from bert_tf.serving.exports import open_export
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.answers import split_answer
 from bert_tf.utils.litert_runner import interpreter_class
 from tests import tiny
@@ -130,7 +130,7 @@ def test_the_file_says_what_it_is(trained, exported, tmp_path):
     with zipfile.ZipFile(file) as archive:
         assert archive.read("labels.txt").decode().split() == ["bad", "good"]
         archive.extractall(tmp_path / "files")
-    assert Tokenizer.from_directory(str(tmp_path / "files")).vocab == list(tiny.VOCAB)
+    assert WordPieceTokenizer.from_directory(str(tmp_path / "files")).vocab == list(tiny.VOCAB)
     assert json.loads((tmp_path / "files" / "bert_config.json").read_text())["hidden_size"] == tiny.config().hidden_size
     data = file.read_bytes()
     for message in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for padding"):

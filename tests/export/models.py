@@ -18,7 +18,7 @@ from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 LENGTH = 16
@@ -73,8 +73,8 @@ def write_trained(directory, name: str) -> TrainedTask:
     os.makedirs(directory, exist_ok=True)
     make, text_inputs = (TASKS | OTHERS)[name]
     task = make(tiny.config())
-    Tokenizer(tiny.VOCAB).save(directory)
-    save_description(directory, task.config, Tokenizer.from_directory(directory), task.labels)
+    WordPieceTokenizer(tiny.VOCAB).save(directory)
+    save_description(directory, task.config, WordPieceTokenizer.from_directory(directory), task.labels)
     trained = TrainedTask(task, text_inputs, LENGTH)
     save_task(directory, trained)
     keras.utils.set_random_seed(1)

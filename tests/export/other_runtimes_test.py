@@ -26,7 +26,7 @@ from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.extras import PACKAGES
 from tests import tiny
 from tests.export.models import LENGTH, OTHERS, TASKS
@@ -71,8 +71,8 @@ def served_by(task, folder, text_inputs=("text",), runtime="onnx", blank=""):
     for variable in model.variables:
         noise = rng.normal(0, 0.2, variable.shape)
         variable.assign(noise + 1 if variable.path.endswith("gamma") else noise)
-    Tokenizer(tiny.VOCAB).save(os.fspath(folder))
-    tokenizer = Tokenizer.from_directory(os.fspath(folder))
+    WordPieceTokenizer(tiny.VOCAB).save(os.fspath(folder))
+    tokenizer = WordPieceTokenizer.from_directory(os.fspath(folder))
     last = text_inputs, LENGTH, blank
     return ServingModule(task, model, tokenizer, *last, options=ExportOptions(export_for=runtime))
 
@@ -144,7 +144,7 @@ def test_the_tokenizer_and_a_card_lie_beside_the_model(trained, tmp_path, runtim
     files = {FILES[runtime], "MODEL_CARD.md", "bert_config.json", "labels.txt", "tokenizer.json",
              "tokenizer_config.json", "vocab.txt"} | ({"model.bin"} if runtime == "openvino" else set())  # fmt: skip
     assert set(os.listdir(path)) == files
-    assert Tokenizer.from_directory(path).vocab == list(tiny.VOCAB)
+    assert WordPieceTokenizer.from_directory(path).vocab == list(tiny.VOCAB)
     with open(os.path.join(path, "MODEL_CARD.md"), encoding="utf-8") as file:
         card = file.read()
     assert f"| exported for | {runtime} |" in card and "`probabilities`" in card and "`label`" not in card

@@ -25,7 +25,7 @@ from bert_tf.export.text_cut import cut
 from bert_tf.export.trained_model import export_trained
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.names import SEQUENCES
 from bert_tf.utils.signals import Terminated, orderly_end
 from tests import tiny
@@ -265,7 +265,7 @@ def test_a_full_disk_leaves_nothing(trained, tmp_path):
 
 
 def test_a_directory_without_a_task_is_refused(tmp_path):
-    save_description(str(tmp_path), tiny.config(), Tokenizer(tiny.VOCAB))
+    save_description(str(tmp_path), tiny.config(), WordPieceTokenizer(tiny.VOCAB))
     with pytest.raises(ValueError, match=r"must have task\.json, which the fine-tuning commands write with `do_train`"):
         export_trained(str(tmp_path))
     (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")

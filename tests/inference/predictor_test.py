@@ -70,6 +70,45 @@ def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, expo
     assert counts == predictor.token_counts.total and counts.tokens >= sum(len(text.split()) for text in TEXTS)
 
 
+@pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
+def test_a_loaded_model_predicts_with_its_current_weights(name, trained):
+    path = trained(name)
+    predictor, bert = bert_tf.Predictor(path), bert_tf.load(path)
+    examples = _examples(predictor.inputs)
+    answers = predictor(examples)
+    assert bert.predict(examples) == answers == bert_tf.Predictor(bert)(examples)
+    assert bert.predict(examples[0], batch_size=1) == predictor(examples[0])
+    for variable in bert.encoder.trainable_variables:
+        variable.assign(2 * variable)
+    assert bert.predict(examples) != answers and predictor(examples) == answers
+    bert_tf.save(bert, path + "_changed")
+    assert bert.predict(examples) == bert_tf.Predictor(path + "_changed")(examples)
+
+
+def test_a_loaded_masked_lm_predicts(pretrained):
+    bert = bert_tf.load(pretrained)
+    assert bert.predict("the film is [MASK] .") == bert_tf.Predictor(pretrained)("the film is [MASK] .")
+
+
+def test_a_loaded_model_keeps_the_tokenizer_that_it_was_loaded_with(trained, tmp_path):
+    swapped = {"film": "story", "story": "film"}
+    (tmp_path / "vocab.txt").write_text("\n".join(swapped.get(word, word) for word in tiny.VOCAB) + "\n")
+    bert = bert_tf.load(trained("classification"), vocab_file=tmp_path / "vocab.txt")
+    assert bert.predict("a film") == bert_tf.Predictor(trained("classification"))("a story")
+
+
+def test_what_a_loaded_model_needs_for_predictions(trained):
+    bert = bert_tf.load(trained("classification"))
+    with pytest.raises(ValueError, match="require all heads of the encoder; got the result of `ablate_heads`"):
+        bert_tf.inspect.ablate_heads(bert, {0: [1]}).predict(FILM)
+    with pytest.raises(ValueError, match="whose files define its task and its tokenizer; this one was not loaded from"):
+        dataclasses.replace(bert, path=None, _built={}).predict(FILM)
+    with pytest.raises(ValueError, match="`path` must be a path; got an object of class Encoder. Pass a directory or"):
+        bert_tf.Predictor(bert.encoder)
+    with pytest.raises(ValueError, match="`engine` requires an export, and .* is not one"):
+        bert_tf.Predictor(bert, engine="litert")
+
+
 def test_texts_that_the_model_does_not_read_are_counted_served_and_warned_of(exported, caplog):
     folder = os.path.join(exported("classification"), "1")
     predictor = bert_tf.Predictor(folder)

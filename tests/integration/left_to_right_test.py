@@ -165,7 +165,7 @@ def test_a_classifier_with_a_bilstm_is_served_as_it_was_trained(home):
     said = [json.loads(line) for line in (home / "classifier" / "predictions.jsonl").read_text().splitlines()]
     serve = tf.saved_model.load(str(home / "classifier" / "export" / "1")).signatures["serving_default"]
     served = serve(text=tf.constant([line["text"] for line in said]))["probabilities"].numpy()
-    np.testing.assert_allclose(served, [line["probabilities"] for line in said], atol=1e-5)
+    np.testing.assert_allclose(served, [[*line["probabilities"].values()] for line in said], atol=1e-5)
     assert np.ptp(served[:, 0]) > 1e-4
     for folder in ("classifier", "classifier/bert_tf"):
         bert = bert_tf.load(home / folder)

@@ -30,7 +30,7 @@ def test_a_path_stands_for_the_model_that_it_holds(path, bert, tmp_path):
     inspect = bert_tf.inspect
     of_path, of_model = (inspect.attention(model, TEXTS)[0].weights for model in (str(path), bert))
     np.testing.assert_array_equal(of_path, of_model)
-    without = inspect.heads_off(path, {0: [1]})
+    without = inspect.ablate_heads(path, {0: [1]})
     assert not inspect.attention(without, TEXTS)[0].weights[0, 1].any()
     seen = [bert_tf.visualize(model, *TEXTS, views=["inputs"]).page for model in (path, bert)]
     assert seen[0] == seen[1]
@@ -46,10 +46,10 @@ def test_a_path_stands_for_the_model_that_it_holds(path, bert, tmp_path):
         (lambda path: bert_tf.Encoder(str(path)), r"class str\. For the encoder of a checkpoint, use `bert_tf\.load\("),
         (lambda path: bert_tf.EncoderConfig(str(path)), r"vocab_size must be .* pass it to EncoderConfig\.load"),
         (lambda path: bert_tf.EncoderConfig.from_dict(path), r"an object of class PosixPath\. EncoderConfig\.l"),
-        (lambda path: bert_tf.Tokenizer(path), r"tiny is a directory\. Name the file in it, or use `bert_tf\.load\("),
+        (bert_tf.WordPieceTokenizer, r"tiny is a directory\. Name the file in it, or use `bert_tf\.load\("),
         (lambda path: bert_tf.HubLayer(path), r"has no saved_model\.pb\. .*export_hub` writes one"),
         (lambda path: bert_tf.inspect.attributions(path, TEXTS), "require a head for labels.*; .*tiny has no such"),
-        (lambda path: bert_tf.inspect.masked_words(path, TEXTS), "must have a masked-LM head; .*tiny does not have"),
+        (lambda path: bert_tf.inspect.logit_lens(path, TEXTS), "must have a masked-LM head; .*tiny does not have"),
         (lambda path: bert_tf.inspect.attributions(path / "none", TEXTS), "Checkpoint not found: .*none"),
         (lambda path: bert_tf.inspect.attributions(None, TEXTS), "its path, an `Encoder`, .*class NoneType. Pass"),
         (lambda path: bert_tf.visualize(object(), "a"), "`model` must be .*its path.*class object. Pass the path"),
@@ -63,7 +63,7 @@ def test_what_takes_no_path_says_what_does(path, function, message):
 @pytest.mark.parametrize(
     "function",
     [
-        bert_tf.Predictor, bert_tf.SentenceEncoder, bert_tf.HubLayer, bert_tf.Tokenizer, bert_tf.TokenizerLayer,
+        bert_tf.SentenceEncoder, bert_tf.HubLayer, bert_tf.WordPieceTokenizer, bert_tf.TokenizerLayer,
         bert_tf.EncoderConfig.load, TextScorer, Filler, Reranker, SearchIndex, verify,
         lambda model: bert_tf.sklearn.BertEmbedder(model).fit(TEXTS),
         lambda model: bert_tf.sklearn.BertClassifier(model).fit(["a", "b"], [0, 1]),

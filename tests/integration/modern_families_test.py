@@ -123,7 +123,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
         return tf.nn.softmax(head(states, table, tf.constant([[place]])))[0, 0].numpy()
 
     text = f"the old {filler.reader.mask} counted ships"
-    [answer], [said] = filler([text]), inspect.masked_words(bert, [text], top_k=5)
+    [answer], [said] = filler([text]), inspect.logit_lens(bert, [text], top_k=5)
     place = said.ids.tolist().index(bert.tokenizer.mask_id)
     assert answer["token"] == said.top_tokens[-1, place].tolist()
     expected = np.sort(shares(said.ids, place)[: bert.tokenizer.vocab_size])[:-6:-1]
@@ -137,7 +137,7 @@ def test_masked_words_are_predicted_scored_and_shown(start, tmp_path):
         logs = [np.log(shares(ids, place)[ids[place]]) for place in range(1, len(ids) - 1)]
         np.testing.assert_allclose(score.log_probabilities, logs, atol=1e-5)
 
-    views = ["heads", "model", "neurons", "inputs", "masked_words", "layers"]
+    views = ["heads", "model", "neurons", "inputs", "logit_lens", "layers"]
     page = [f"--model={start}", f"--views={','.join(views)}", f"--output_file={tmp_path}/page.html", text, "gulls"]
     seen = run_here("visualize", page)
     assert not seen["status"] and (tmp_path / "page.html").stat().st_size, seen["log"]
@@ -206,7 +206,7 @@ def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_facto
     assert not classified["status"], classified["log"]
     assert not answered["status"], answered["log"]
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = np.array([json.loads(line)["probabilities"] for line in lines])
+    expected = np.array([[*json.loads(line)["probabilities"].values()] for line in lines])
     serve = tf.saved_model.load(str(tmp_path / "text" / "export" / "1")).signatures["serving_default"]
     np.testing.assert_allclose(serve(text=tf.constant(texts))["probabilities"], expected, atol=1e-5)
 
@@ -271,7 +271,7 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     for said in (*classified, *exported, tags, answered):
         assert not said["status"], said["log"]
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = np.array([json.loads(line)["probabilities"] for line in lines])
+    expected = np.array([[*json.loads(line)["probabilities"].values()] for line in lines])
     assert np.ptp(expected[:, 1]) > 0.4  # so that errors show
     for name, (_, least, most) in (FORMS | {"text": FORMS["float32"], "ranges": FORMS["calibrated"]}).items():
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]

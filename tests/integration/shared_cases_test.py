@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from bert_tf.data.tables import read_table
-from bert_tf.evaluation.squad_files import read_golds
+from bert_tf.evaluation.squad_files import read_references
 from bert_tf.tasks.base import SplitPredictions
 from bert_tf.tasks.question_answering.data import read_squad
 from bert_tf.tasks.tagging.columns import read_columns
 from bert_tf.tasks.tagging.encoding import encode_sentences
 from bert_tf.tasks.tagging.task import TaggingTask, list_tags
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 
@@ -26,7 +26,7 @@ def test_squad_is_read_checked_and_scored_alike(shared_cases, name, golds):
     path = shared_cases / "squad_v2" / name
     examples = read_squad(path, with_answers=True)
     assert {i: [text for text, _ in each] for i, each in zip(examples.ids, examples.answers, strict=True)} == golds
-    assert examples.golds == read_golds(path) and examples.golds.texts == golds
+    assert examples.golds == read_references(path) and examples.golds.texts == golds
     assert examples.is_impossible == [not each for each in golds.values()]
 
 
@@ -46,7 +46,7 @@ def test_both_files_tell_one_entity_around_a_word_without_pieces(shared_cases):
     folder = shared_cases / "ner_piece_less_word"
     labels = list_tags(read_columns(folder / "pl_train.txt").tags)
     examples = read_columns(folder / "pl_test.txt")
-    tokenizer = Tokenizer([*tiny.VOCAB, "jon", "holt", "here"])
+    tokenizer = WordPieceTokenizer([*tiny.VOCAB, "jon", "holt", "here"])
     rows = encode_sentences(tokenizer, examples, labels, 16, 8, with_tags=True)
     outputs = {"tag": np.full((1, 16), labels.index("O")), "probability": np.ones((1, 16), np.float32)}
     tags = rows.features["tag_ids"]

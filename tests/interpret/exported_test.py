@@ -15,7 +15,7 @@ from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.harness import randomize
 from tests.interpret.models import with_words
@@ -33,7 +33,7 @@ class Explained:
 
     def __init__(self, task):
         keras.utils.set_random_seed(1)
-        self.task, self.model, self.tokenizer = task, task.build_model(), Tokenizer(tiny.VOCAB)
+        self.task, self.model, self.tokenizer = task, task.build_model(), WordPieceTokenizer(tiny.VOCAB)
         self.encoder = encoder_in(self.model)
         randomize(self.encoder)
         self.head, self.graph = head_in(self.model, task), None

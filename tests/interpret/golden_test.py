@@ -24,12 +24,12 @@ def test_the_inside_is_torchs(case):
         np.testing.assert_allclose(getattr(ours, name), true[theirs], atol=TOLERANCE, rtol=TOLERANCE)
     # Transformers takes the mask of a group's first layer for all layers of the group.
     heads = {n: [1] for n in range(3)} if bert.config.num_hidden_groups == 2 else HEADS_OFF
-    off = inspect.heads_off(bert.encoder, heads)
+    off = inspect.ablate_heads(bert.encoder, heads)
     [masked] = inspect.attention(off, inputs)
     assert not masked.weights[0, 1].any() and np.abs(masked.weights[0, 0] - ours.weights[0, 0]).max() < TOLERANCE
     if bert.head is None and "cls/squad/output_weights" not in bert.others:
         return
-    for model, theirs in ((bert, "logits"), (inspect.heads_off(bert, heads), "masked_logits")):
+    for model, theirs in ((bert, "logits"), (inspect.ablate_heads(bert, heads), "masked_logits")):
         np.testing.assert_allclose(_logits(model, ours), true[theirs], atol=TOLERANCE, rtol=TOLERANCE)
     _check_attributions(bert, ours, true)
 

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.heads import ClassificationHead
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import parity, tiny
 from tests.harness import randomize
 
@@ -48,4 +48,5 @@ def with_words(head=None, labels=None, others=None, **changes) -> Bert:
     randomize(encoder)
     if head is not None:
         head.build((None, config.hidden_size))
-    return Bert(config, Tokenizer(tiny.VOCAB, template=template_for(config)), encoder, head, labels, others or {})
+    tokenizer = WordPieceTokenizer(tiny.VOCAB, template=template_for(config))
+    return Bert(config, tokenizer, encoder, head, labels, others or {})

@@ -121,11 +121,11 @@ def test_layers_and_inputs(bert):
 
 
 def test_heads_off_share_the_weights_and_leave_the_model(bert):
-    [before], without = inspect.layers(bert, [TEXT]), inspect.heads_off(bert, {0: [1]})
+    [before], without = inspect.layers(bert, [TEXT]), inspect.ablate_heads(bert, {0: [1]})
     [after], [again] = inspect.layers(without, [TEXT]), inspect.layers(bert, [TEXT])
     assert np.abs(after.values[1] - before.values[1]).max() > 1e-3 and np.array_equal(again.values, before.values)
-    assert without.head is bert.head and without._extractors is not bert._extractors
-    both = inspect.heads_off(without, {0: [0]})
+    assert without.head is bert.head and without._built is not bert._built
+    both = inspect.ablate_heads(without, {0: [0]})
     [row] = inspect.attention(both, [TEXT])
     assert without.encoder.head_mask[0].tolist() == [1, 0] and not row.weights.any()
     assert inspect.attributions(both, [TEXT], steps=8)[0].gap < 0.01
@@ -137,9 +137,9 @@ def test_pruned_heads_keep_their_numbers():
     [row] = inspect.neurons(pruned, [TEXT])
     assert row.weights.shape == (2, 4, 8, 8) and np.flatnonzero(row.heads[0]).tolist() == [0, 3]
     assert not row.weights[0, 1].any() and not row.query[0, 2].any() and row.weights[0, 3].any()
-    assert not inspect.attention(inspect.heads_off(pruned, {0: [3]}), [TEXT])[0].weights[0, 3].any()
+    assert not inspect.attention(inspect.ablate_heads(pruned, {0: [3]}), [TEXT])[0].weights[0, 3].any()
     with pytest.raises(ValueError, match="must not be pruned: head 2 of layer 0 was. Choose another"):
-        inspect.heads_off(pruned, {0: [2]})
+        inspect.ablate_heads(pruned, {0: [2]})
 
 
 def test_attributions_by_piece_and_word(bert):
@@ -183,7 +183,7 @@ def test_masked_words(is_decoder):
     pretrained = dataclasses.replace(
         pretrained, others=_others(MaskedLMHead(len(tiny.VOCAB), width=None), pretrained.config)
     )
-    [said] = inspect.masked_words(pretrained, ["a [MASK] film"], top_k=3)
+    [said] = inspect.logit_lens(pretrained, ["a [MASK] film"], top_k=3)
     assert said.top_tokens.shape == said.probabilities.shape == (2, 5, 3) and said.own_probabilities.shape == (2, 5)
     outputs = pretrained.encoder(said.features)
     table = pretrained.encoder.embeddings.word_embeddings
@@ -219,10 +219,10 @@ def test_a_left_to_right_model_does_not_look_ahead():
         (lambda b: inspect.attention(b.encoder, ["a"]), "`texts` must be a dict with `input_ids`"),
         (lambda b: inspect.attention("model", ["a"]), "Checkpoint not found: model"),
         (lambda b: inspect.attention(3, ["a"]), "`model` must be a model from `bert_tf.load`"),
-        (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Got 2"),
-        (lambda b: inspect.heads_off(b, {0: [2]}), "Got 0 and 2"),
+        (lambda b: inspect.ablate_heads(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Got 2"),
+        (lambda b: inspect.ablate_heads(b, {0: [2]}), "Got 0 and 2"),
         (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "must be the position of a token, from 0 to 2"),
-        (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head; .* does not have one"),
+        (lambda b: inspect.logit_lens(b, ["a"]), "must have a masked-LM head; .* does not have one"),
         (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "require a head for labels"),
         (lambda b: inspect.attributions(b.encoder, ["a"]), "answers; an encoder alone has no such head"),
         (lambda b: inspect.attributions(b, ["a"], "ugly"), "one of the model's labels, bad, good. Got 'ugly'"),

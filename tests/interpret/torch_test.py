@@ -76,7 +76,7 @@ def test_weights_queries_keys_heads_off_and_attributions_are_theirs(minilm, tmp_
     bert = dataclasses.replace(bert, head=head)
     words = minilm, json.dumps(TEXTS), json.dumps(HEADS_OFF), STEPS, tmp_path
     other_envs.run(python, THEIRS, *words)
-    theirs, off = load_file(tmp_path / "theirs.safetensors"), inspect.heads_off(bert, HEADS_OFF)
+    theirs, off = load_file(tmp_path / "theirs.safetensors"), inspect.ablate_heads(bert, HEADS_OFF)
     rows, explained = inspect.neurons(bert, TEXTS), inspect.attributions(bert, TEXTS, steps=STEPS)
     for n, (row, why) in enumerate(zip(rows, explained, strict=True)):
         far = {name: np.abs(getattr(row, name) - theirs[f"{name}_{n}"]).max() for name in ("weights", "query", "key")}

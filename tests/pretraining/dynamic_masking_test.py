@@ -12,7 +12,7 @@ from bert_tf.pretraining.corpus import local_run
 from bert_tf.pretraining.dynamic_masking import masker, masks_for, masks_identity
 from bert_tf.pretraining.masking import Masking
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from tests.pretraining.corpus import support
 
@@ -127,7 +127,7 @@ def test_the_identity_holds_what_decides_the_masks(tmp_path):
 def test_settings_of_masks_reach_the_masks_and_phrases_that_never_occur_are_told(unmasked, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr("absl.logging.warning", lambda text, *values: told.append(text % values))
-    tokenizer = Tokenizer(support.VOCAB)
+    tokenizer = WordPieceTokenizer(support.VOCAB)
     for number, text in enumerate(("wak wal wam\n", "wak wak wak wak wak\n")):
         path = tmp_path / str(number)
         path.write_text(text)

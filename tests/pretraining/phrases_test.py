@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
 from bert_tf.pretraining.phrases import Phrases, read_phrases
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -84,16 +84,17 @@ def test_a_list_in_the_wrong_form(tmp_path, name):
     text, message = WRONG[name]
     (tmp_path / "list").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list")
+        MaskingVocabulary.of_tokenizer(WordPieceTokenizer(tiny.VOCAB), tmp_path / "list")
 
 
 def test_phrases_are_in_the_pieces_and_the_case_of_the_vocabulary(tmp_path):
     (tmp_path / "list").write_text("The Films\nof wörter\npeople\nthe films\n", encoding="utf-8")
-    phrases = MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB), tmp_path / "list").phrases
+    phrases = MaskingVocabulary.of_tokenizer(WordPieceTokenizer(tiny.VOCAB), tmp_path / "list").phrases
     assert (phrases.number, phrases.unknown) == (2, 1)
     rows = np.array([[CLS, *(tiny.VOCAB.index(piece) for piece in ("the", "film", "##s", "of", "people"))]])
     words = np.array([[False, True, True, False, True, True]])
     joined, starts = phrases.join(rows, words, rows >= 5)
     assert joined.tolist() == [[False, True, False, False, True, True]] and sorted(starts.tolist()) == [1, 5]
-    cased = MaskingVocabulary.of_tokenizer(Tokenizer(tiny.VOCAB, do_lower_case=False), tmp_path / "list").phrases
+    tokenizer = WordPieceTokenizer(tiny.VOCAB, do_lower_case=False)
+    cased = MaskingVocabulary.of_tokenizer(tokenizer, tmp_path / "list").phrases
     assert (cased.number, cased.unknown) == (2, 2)  # "The" is no piece

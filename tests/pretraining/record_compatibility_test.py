@@ -11,7 +11,7 @@ from bert_tf.models.family_spec import InputTemplate
 from bert_tf.pretraining import record_compatibility
 from bert_tf.pretraining.batches import Records
 from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from tests.pretraining.corpus.support import VOCAB
@@ -25,7 +25,7 @@ CLS, SEP, MASK, ROWS, S = 2, 3, 4, 60, 8
 def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     path.write_text("".join(f"{piece}\n" for piece in VOCAB))
-    return Tokenizer(str(path))
+    return WordPieceTokenizer(str(path))
 
 
 def _features(cls=CLS, sep=SEP, mask=MASK, masked=True):
@@ -124,7 +124,7 @@ def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, mes
 
 
 def test_a_model_with_other_special_tokens(tmp_path):
-    other = Tokenizer(VOCAB, template=InputTemplate(before=(VOCAB[5],)))
+    other = WordPieceTokenizer(VOCAB, template=InputTemplate(before=(VOCAB[5],)))
     message = rf"with the special tokens {VOCAB[5]} \[SEP\]\. \S+a was made with .* other special tokens; create"
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "a", METADATA)], other)

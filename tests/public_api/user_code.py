@@ -18,7 +18,7 @@ from bert_tf.data.tables import read_table
 from bert_tf.evaluation.permutation import permutation_test
 from bert_tf.evaluation.significance import paired_bootstrap
 from bert_tf.evaluation.squad import score_squad
-from bert_tf.evaluation.squad_files import read_golds, read_null_odds, read_predictions
+from bert_tf.evaluation.squad_files import read_null_odds, read_predictions, read_references
 from bert_tf.export.hub.export import export_hub
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.score_text import TextScorer
@@ -67,7 +67,7 @@ def train(rows: list[dict[str, str]]) -> dict[str, float]:
 def build(text: Any) -> None:
     config = bert_tf.EncoderConfig(vocab_size=30522, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
     encoder = bert_tf.Encoder(config, name="bert")
-    tokenizer = bert_tf.Tokenizer("vocab.txt", do_lower_case=True)
+    tokenizer = bert_tf.WordPieceTokenizer("vocab.txt", do_lower_case=True)
     outputs = encoder(tokenizer(["A joy."], max_seq_length=16))
     print(outputs["sequence_output"].shape, encoder.block_of(1), config_for("base").to_dict())
     print(bert_tf.TokenizerLayer(tokenizer, max_seq_length=64)(text))
@@ -120,7 +120,7 @@ def look(bert: Bert) -> str:
 
 def evaluate(labels: Sequence[int], a: Sequence[int], b: Sequence[int]) -> dict[str, float]:
     print(paired_bootstrap("accuracy", labels, a, b).p_value, permutation_test([0.5, 0.25], [0.125]))
-    return score_squad(read_golds("dev.json"), read_predictions("answers.json"), read_null_odds("odds.json"))
+    return score_squad(read_references("dev.json"), read_predictions("answers.json"), read_null_odds("odds.json"))
 
 
 # === Serving ===

@@ -13,6 +13,8 @@ import bert_tf
 from bert_tf.cli import main
 from bert_tf.runs.finetune import evaluate, find_kind, finetune
 from bert_tf.runs.in_memory import as_files, plain
+from bert_tf.runs.keywords import read_keywords
+from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS_BY_NAME
 from tests import tiny
@@ -261,6 +263,14 @@ def test_a_loss_and_a_metric_of_the_user(start):
     assert run.history[-1]
 
 
+@pytest.mark.parametrize(("name", "value", "read"), [
+    ("use_xla", True, "true"), ("use_xla", False, "false"), ("use_xla", "auto", "auto"), ("freeze_layers", 2, "2"),
+])  # fmt: skip
+def test_booleans_and_integers_stand_for_the_words_of_a_flag(name, value, read):
+    given = {name: value, "output_dir": "out"}
+    assert read_keywords("finetune", task_flags(ClassificationTask), given).get(name) == read
+
+
 # --- Errors ---
 
 
@@ -283,6 +293,8 @@ def test_a_loss_and_a_metric_of_the_user(start):
         ({"seed": True}, TypeError, "`seed` must be a non-negative integer"),
         ({"learning_rate": None}, TypeError, "rate` must be a non-negative number or 'auto'; got None."),
         ({"bucket_by_length": 1}, TypeError, "`bucket_by_length` must be True or False; got 1."),
+        ({"use_xla": 1.5}, TypeError, "`use_xla` must be one of auto, True, False; got 1.5."),
+        ({"precision": True}, TypeError, "`precision` must be one of"),
         ({"label_smoothing": 2}, ValueError, "`label_smoothing` must be a number from 0 to 1; got 2.0."),
         ({"schedule": "lin"}, ValueError, "`schedule` must be one of linear, polynomial, cosine, trapezoid;"),
         ({"save_format": ["zip"]}, ValueError, "`save_format` must be a list of one or more of bert_tf, huggingface"),

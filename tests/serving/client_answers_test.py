@@ -179,7 +179,7 @@ def test_choices_have_a_probability_each(server):
 def test_answers_with_other_types(server, row, name):
     from bert_tf.serving.client.results import to_dataclass
 
-    with pytest.raises(ValueError, match=f"requires a model whose `{name}` is as in [A-Z][a-z]+; got "):
+    with pytest.raises(ValueError, match=f"requires a model whose `{name}` is as in (?:[A-Z][a-z]+)+; got "):
         to_dataclass(row)
 
 
@@ -221,22 +221,22 @@ def test_an_answer_that_is_too_long(compression):
     answer = outputs_of(x=np.zeros([1, 2**18], np.float32))
     with (
         hostile.HostileServer({PREDICT: answer}, compression) as server,
-        Client(f"localhost:{server.port}", max_answer_bytes=2**21) as client,
+        Client(f"localhost:{server.port}", max_response_bytes=2**21) as client,
     ):
         assert client.predict({"text": ["a"]})["x"].shape == (1, 2**18)
         with (
-            Client(f"localhost:{server.port}", max_answer_bytes=2**20) as client,
-            pytest.raises(ValueError, match="is too large .*increase `max_answer_bytes`"),
+            Client(f"localhost:{server.port}", max_response_bytes=2**20) as client,
+            pytest.raises(ValueError, match="is too large .*increase `max_response_bytes`"),
         ):
             client.predict({"text": ["a"]})
-    with pytest.raises(ValueError, match="`max_answer_bytes` must be from 1 to 2147483647. Got -1"):
-        Client("localhost:1", max_answer_bytes=-1)
+    with pytest.raises(ValueError, match="`max_response_bytes` must be from 1 to 2147483647. Got -1"):
+        Client("localhost:1", max_response_bytes=-1)
 
 
 def test_an_answer_of_a_great_many_parts(server):
     server.answers[PREDICT] = b"\x0a\x00" * 2**17  # outputs without name or value, each an object in memory
     with (
-        Client(f"localhost:{server.port}", max_answer_bytes=2**20) as client,
+        Client(f"localhost:{server.port}", max_response_bytes=2**20) as client,
         pytest.raises(ValueError, match="A message may have 16384 fields and has more"),
     ):
         client.predict({"text": ["a"]})

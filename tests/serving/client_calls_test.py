@@ -276,7 +276,8 @@ def test_an_item_that_is_no_text(server, connect, item):
 def test_one_text_in_place_of_several(server):
     with Client(f"localhost:{server.port}", "m") as client:
         for ask in (client.classify, client.encode, client.stream, lambda text: client.ask({"text": text})):
-            with pytest.raises(ValueError, match="one text"):
+            message = "must be several texts, such as a list; got one text, .*; put it in a list"
+            with pytest.raises(ValueError, match=message):
                 list(ask("abc"))
             with pytest.raises(ValueError, match="got a DataFrame of text, label; choose one of them"):
                 list(ask(DataFrame({"text": ["a"], "label": [0]})))

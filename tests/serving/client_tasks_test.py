@@ -12,7 +12,7 @@ from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.serving.client.client import Client
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.serving.client_test import run
 from tests.serving.models import serve_quickly
@@ -36,11 +36,11 @@ class FirstWord(tf.Module):
 
 def _export_squad(base):
     """Exports a model for questions with random weights."""
-    Tokenizer(tiny.VOCAB).save(base)
+    WordPieceTokenizer(tiny.VOCAB).save(base)
     config = tiny.config()
     task = QuestionAnsweringTask(config, max_answer_length=6, max_query_length=5, doc_stride=8)
     keras.utils.set_random_seed(1)
-    model, tokenizer = task.build_model(), Tokenizer.from_directory(base)
+    model, tokenizer = task.build_model(), WordPieceTokenizer.from_directory(base)
     export(ServingModule(task, model, tokenizer, ("question", "context"), 24), base / "export")
     return base / "export"
 

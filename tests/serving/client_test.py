@@ -18,11 +18,11 @@ from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
 from bert_tf.serving.client.results import (
     Answer,
-    Blank,
     Choice,
     Classification,
     Entities,
     Entity,
+    MaskPrediction,
     Score,
     SparseEmbedding,
     to_dataclass,
@@ -102,7 +102,7 @@ ROWS = [
     (GOOD, Classification("good", {"bad": 0.25, "good": 0.75})),
     ({"score": 0.5}, Score(0.5)),
     ({"choice": 1, "probabilities": [0.1, 0.9]}, Choice(1, (0.1, 0.9))),
-    ({"token": ["a", "b"], "probability": [0.9, 0.1]}, Blank(("a", "b"), (0.9, 0.1))),
+    ({"token": ["a", "b"], "probability": [0.9, 0.1]}, MaskPrediction(("a", "b"), (0.9, 0.1))),
     ({"indices": [7, 3], "weights": [1.5, 0.5]}, SparseEmbedding((7, 3), (1.5, 0.5))),
     (
         {"answer": "x", "start": 0, "end": 1, "score": 2.0, "null_score": -1.0},

@@ -254,7 +254,7 @@ def test_bad_texts_labels_and_parameters_are_refused(folder, options, texts, lab
     ("name", "value", "message"),
     [
         ("seed", "1", "`seed` must be a non-negative integer; got '1'"),
-        ("use_xla", True, "`use_xla` must be one of auto, true, false; got True"),
+        ("use_xla", 1.5, "`use_xla` must be one of auto, True, False; got 1.5"),
         ("learning_rate", None, "`learning_rate` must be a non-negative number or 'auto'; got None"),
     ],
 )

@@ -21,7 +21,7 @@ from bert_tf.tasks.registry import TASKS, read_task, save_task
 from bert_tf.tasks.reranking.task import RerankingTask
 from bert_tf.tasks.sequences import at_least_one
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.settings import options_of
 from tests import tiny
 from tests.sentence_folders import write
@@ -107,7 +107,7 @@ def test_a_published_model_is_evaluated_at_its_own_length(kind, stated, length, 
     start = write(tmp_path, tokenizer_config={"model_max_length": stated})
     config = tiny.config(extra={"num_labels": 1, "architectures": ["BertForSequenceClassification"],
                                 "sentence_transformers": {"activation_fn": "torch.nn.Sigmoid"}})  # fmt: skip
-    model = ModelDescription(config, Tokenizer(tiny.VOCAB), None)
+    model = ModelDescription(config, WordPieceTokenizer(tiny.VOCAB), None)
     assert kind.from_pretrained(start, model).max_seq_length == length
 
     def lengths(*given, **values):

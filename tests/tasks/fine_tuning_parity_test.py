@@ -19,7 +19,7 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.question_answering.data import read_squad
 from bert_tf.tasks.question_answering.encoding import encode_squad
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
@@ -104,7 +104,7 @@ def _check(folder, minilm, task, rows, batch_size, steps, max_seq_length):
 def test_fifty_steps_of_glue(name, minilm, shared_data, tmp_path):
     row = glue.find_glue_task(name)
     examples = glue.read_split(shared_data / "glue" / name, name, "train")
-    rows = tokenize_examples(Tokenizer.from_directory(minilm), examples, 128, list(row.labels), row.problem)
+    rows = tokenize_examples(WordPieceTokenizer.from_directory(minilm), examples, 128, list(row.labels), row.problem)
     task = ClassificationTask(_config(minilm), len(row.labels) or 1, row.problem)
     _check(tmp_path, minilm, task, rows, 16, 50, 128)
 
@@ -116,5 +116,5 @@ def test_thirty_steps_of_squad(minilm, tmp_path):
     examples = read_squad(file, with_answers=True)
     lists = ("ids", "questions", "contexts", "answers", "is_impossible", "positions")
     few = dataclasses.replace(examples, **{name: getattr(examples, name)[:100] for name in lists})  # warm after 7 steps
-    rows = encode_squad(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)
+    rows = encode_squad(WordPieceTokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)
     _check(tmp_path, minilm, QuestionAnsweringTask(_config(minilm)), rows, 4, 30, 384)

@@ -16,7 +16,7 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.retraining import rows_by_label
 from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.start import first_state
 from tests import tiny
@@ -36,7 +36,7 @@ def _save(folder, task, with_task=True):
     head = [v for v in model.variables if not v.path.startswith("bert/")]
     for variable in head:
         variable.assign(np.random.default_rng(7).normal(size=variable.shape))
-    save_description(folder, task.config, Tokenizer(tiny.VOCAB), task.labels)
+    save_description(folder, task.config, WordPieceTokenizer(tiny.VOCAB), task.labels)
     if with_task:
         save_task(folder, TrainedTask(task, ("text",), 16))
     CheckpointManager(folder).save(3, tf1.named(model.variables))

@@ -11,7 +11,7 @@ from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.models.training_ops import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
@@ -25,7 +25,7 @@ LENGTH, WINDOWS = 8, Windowing(4, 8)
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(tiny.VOCAB)
+    return WordPieceTokenizer(tiny.VOCAB)
 
 
 def _task(windows=WINDOWS, dropout=0.0, every_window=False):

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization.added_tokens_test import GOLDENS
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
@@ -37,7 +37,7 @@ def whole(content, number, **flags):
 
 
 def found(folder):
-    return list(Tokenizer.from_directory(folder).added_tokens)
+    return list(WordPieceTokenizer.from_directory(folder).added_tokens)
 
 
 PLAIN = {"normalized": True}  # what a token of added_tokens.json is
@@ -113,7 +113,7 @@ def test_where_the_decoder_is_there_added_tokens_json_does_not_count_and_that_is
 )
 def test_contradictions_and_damage_are_refused_by_name(files, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        Tokenizer.from_directory(write(tmp_path, **files))
+        WordPieceTokenizer.from_directory(write(tmp_path, **files))
 
 
 def test_matches_added_tokens_of_a_byte_level_tokenizer_json(tmp_path):
@@ -136,5 +136,5 @@ def test_a_vocabulary_from_elsewhere_brings_its_own_tokens(tmp_path):
     one.mkdir(), other.mkdir()
     write(one, added_tokens={"[E1]": N})
     write(other)
-    assert Tokenizer.from_directory(one, vocab_file=other / "vocab.txt").added_tokens == ()
-    assert found(one) == list(Tokenizer.from_directory(other, vocab_file=one / "vocab.txt").added_tokens)
+    assert WordPieceTokenizer.from_directory(one, vocab_file=other / "vocab.txt").added_tokens == ()
+    assert found(one) == list(WordPieceTokenizer.from_directory(other, vocab_file=one / "vocab.txt").added_tokens)

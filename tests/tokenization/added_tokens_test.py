@@ -14,7 +14,7 @@ from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 TRACED = ("test_tf_data_finds_them", "test_a_saved_model_finds_them_and_without_them_nothing_is_looked_for")
@@ -48,7 +48,7 @@ def with_tokens(tokenizer, tokens):
 def plain(name):
     """Returns a tokenizer without added tokens."""
     if name.startswith("wordpiece"):
-        return Tokenizer(golden()["words"], do_lower_case=name == "wordpiece")
+        return WordPieceTokenizer(golden()["words"], do_lower_case=name == "wordpiece")
     if name.startswith("byte_bpe"):
         tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
         tokenizer.add_prefix_space = name.endswith("with_space")
@@ -66,7 +66,7 @@ def make(name):
 def words(*more, **options):
     """Returns a WordPiece tokenizer with these added tokens: each a content, or the fields of one."""
     tokens = [{"content": each} if isinstance(each, str) else each for each in more]
-    return with_tokens(Tokenizer(golden()["words"], **options), tokens)
+    return with_tokens(WordPieceTokenizer(golden()["words"], **options), tokens)
 
 
 def read(tokenizer, text):
@@ -123,7 +123,7 @@ def test_a_text_is_read_the_same_in_a_batch(name):
 
 def test_added_tokens_have_the_ids_behind_the_vocabulary():
     tokenizer = words("[E1]", {"content": "covidology", "normalized": True})
-    without = Tokenizer(golden()["words"])
+    without = WordPieceTokenizer(golden()["words"])
     size = without.vocab_size
     assert read(without, "[E1] covidology")[0] == ["[", "e", "##1", "]", "co", "##vid", "##ology"]
     assert read(tokenizer, "[E1] covidology") == (["[E1]", "covidology"], ["[E1]", "covidology"])
@@ -164,7 +164,8 @@ def test_of_tokens_that_overlap_the_first_counts_and_then_the_longest():
 def test_special_tokens_of_the_template_stay_text():
     tokenizer = words("[E1]")
     assert read(tokenizer, "[CLS][E1][MASK]")[0] == ["[", "[UNK]", "]", "[E1]", "[", "[UNK]", "]"]
-    behind = Tokenizer([w for w in golden()["words"] if w != "[MASK]"], added_tokens=[AddedToken("[MASK]", 40)])
+    without = [word for word in golden()["words"] if word != "[MASK]"]
+    behind = WordPieceTokenizer(without, added_tokens=[AddedToken("[MASK]", 40)])
     assert behind.mask_id == 40 and read(behind, "[MASK]")[0] == ["[", "[UNK]", "]"]
     rows = tokenizer(["a [E1]"], ["[E1]"], 8)["input_ids"].numpy().tolist()
     own = tokenizer.vocab.index("[E1]")
@@ -249,11 +250,11 @@ def test_text_between_added_tokens():
 )
 def test_a_token_that_does_not_go_with_the_vocabulary_is_refused(token, message):
     with pytest.raises(ValueError, match=message):
-        Tokenizer(golden()["words"], added_tokens=[token])
+        WordPieceTokenizer(golden()["words"], added_tokens=[token])
 
 
 def test_two_tokens_of_one_text_or_one_id_are_refused():
     with pytest.raises(ValueError, match="must have one id"):
-        Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E1]", 42)])
+        WordPieceTokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E1]", 42)])
     with pytest.raises(ValueError, match=r"'\[E2\]' with the id 41 instead of 42"):
-        Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E2]", 41)])
+        WordPieceTokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E2]", 41)])

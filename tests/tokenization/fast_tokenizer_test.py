@@ -22,7 +22,7 @@ from bert_tf.tokenization.question_windows import encode_questions
 from bert_tf.tokenization.table_registry import TABLES_FILE, save_tables
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.windows import find_windows
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from tests import parity
 from tests.conftest import ROOT
@@ -37,7 +37,7 @@ _BATCH = 1000
 
 
 def _wordpiece(do_lower_case, strip_accents=None):
-    return Tokenizer(material.small_vocabulary(), do_lower_case, strip_accents=strip_accents)
+    return WordPieceTokenizer(material.small_vocabulary(), do_lower_case, strip_accents=strip_accents)
 
 
 def _byte_bpe(folder, add_prefix_space):
@@ -300,7 +300,7 @@ def test_no_tensorflow_is_imported(tmp_path):
 
 
 def test_a_real_model_by_its_directory(minilm):
-    tokenizer, fast = Tokenizer.from_directory(minilm), load_fast_tokenizer(minilm)
+    tokenizer, fast = WordPieceTokenizer.from_directory(minilm), load_fast_tokenizer(minilm)
     texts = [*material.TRICKY, *material.random_texts(500, seed=2)]
     want = tokenizer.tokenize(texts).to_list()
     assert [fast.tokenize(text) for text in texts] == want

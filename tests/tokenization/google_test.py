@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import material
 from tests.tokenization.google import google_tokenizer
 
@@ -22,8 +22,8 @@ def differences(tokenizer, google, texts):
 @pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False], ids=["uncased", "cased"])
 def test_every_code_point_with_the_small_vocabulary(google, tmp_path, do_lower_case):
-    Tokenizer(material.small_vocabulary(), do_lower_case).save(tmp_path)
-    tokenizer = Tokenizer.from_directory(tmp_path)
+    WordPieceTokenizer(material.small_vocabulary(), do_lower_case).save(tmp_path)
+    tokenizer = WordPieceTokenizer.from_directory(tmp_path)
     texts = [text for char in material.assigned() for text in (char, f"aB{char}ΣΑΣ{char} {char}\u0301Σ")]
     assert differences(tokenizer, google, [*material.TRICKY, *texts]) == []
     assert differences(tokenizer, google, list(material.random_texts(20_000, seed=11))) == []
@@ -32,5 +32,5 @@ def test_every_code_point_with_the_small_vocabulary(google, tmp_path, do_lower_c
 @pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False], ids=["uncased", "cased"])
 def test_100_000_random_strings_with_a_real_vocabulary(google, minilm, do_lower_case):
-    tokenizer = Tokenizer(f"{minilm}/vocab.txt", do_lower_case)
+    tokenizer = WordPieceTokenizer(f"{minilm}/vocab.txt", do_lower_case)
     assert differences(tokenizer, google, [*material.TRICKY, *material.random_texts(100_000, seed=12)]) == []

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tokenization.mask_reader import MaskReader
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
@@ -14,7 +14,7 @@ VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cls", 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(VOCAB)
+    return WordPieceTokenizer(VOCAB)
 
 
 def _tokens(reader, texts):
@@ -40,12 +40,12 @@ def test_text_without_a_mask_is_the_tokenizers(tokenizer):
 
 
 def test_masked_positions_are_those_of_the_masks():
-    reader = MaskReader(Tokenizer(VOCAB))
+    reader = MaskReader(WordPieceTokenizer(VOCAB))
     rows = reader.pad(reader.pack(reader.tokenize(["i [MASK] saw [MASK]", "saw", "[MASK]"]), max_seq_length=16))
     assert rows["input_ids"].numpy().tolist() == [[2, 9, 4, 10, 4, 3], [2, 10, 3, 0, 0, 0], [2, 4, 3, 0, 0, 0]]
     assert rows["masked_lm_positions"].numpy().tolist() == [[2, 4], [0, 0], [1, 0]]
     assert rows["masked_lm_positions"].dtype == tf.int32
-    first = MaskReader(Tokenizer(VOCAB), most=1)
+    first = MaskReader(WordPieceTokenizer(VOCAB), most=1)
     packed = first.pack(first.tokenize(["i [MASK] saw [MASK]", "saw", "[MASK]"]), max_seq_length=16)
     assert first.pad(packed)["masked_lm_positions"].numpy().tolist() == [[2], [0], [1]]
 
@@ -59,4 +59,4 @@ def test_there_is_always_a_column_for_a_position(tokenizer, texts):
 
 def test_a_vocabulary_without_the_mask_is_refused():
     with pytest.raises(ValueError, match=r"the mask token \[MASK\], but none of the 5 tokens of None is \[MASK\]"):
-        MaskReader(Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]))
+        MaskReader(WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]))

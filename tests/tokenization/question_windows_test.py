@@ -10,7 +10,7 @@ from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.question_windows import encode_questions
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.window_sizes import check_question_lengths
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
@@ -19,7 +19,7 @@ QUESTIONS = InputTemplate(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), se
 
 @pytest.mark.usefixtures("run_eagerly")
 def test_rows_and_where_their_tokens_came_from():
-    tokenizer = Tokenizer(tiny.VOCAB, template=QUESTIONS)
+    tokenizer = WordPieceTokenizer(tiny.VOCAB, template=QUESTIONS)
     laid = encode_questions(tokenizer, tf.constant(["is it"]), tf.constant(["the film is good"]), 9, 1, 2)
     rows = [[tiny.VOCAB[i] for i in row] for row in laid.packed["input_ids"].to_list()]
     around = ["[CLS]", "is", "it", "[SEP]", "[SEP]"]

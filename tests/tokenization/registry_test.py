@@ -15,7 +15,7 @@ from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
@@ -38,7 +38,7 @@ def test_a_directory_is_read_by_the_files_that_are_there(tmp_path, unigram, bpe)
     assert type(read_tokenizer(unigram, ALBERT, ALBERT.template)) is UnigramTokenizer
     (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCAB), encoding="utf-8")
     korean = read_tokenizer(tmp_path, ALBERT, ALBERT.template)  # an ALBERT with BERT's vocabulary
-    assert type(korean) is Tokenizer and (korean.pad_id, korean.unk_id, korean.mask_id) == (0, 1, 4)
+    assert type(korean) is WordPieceTokenizer and (korean.pad_id, korean.unk_id, korean.mask_id) == (0, 1, 4)
     assert type(read_tokenizer(tmp_path, ROBERTA, ROBERTA.template, None, bpe / "vocab.json")) is ByteBpeTokenizer
     with pytest.raises(ValueError, match=r"Vocabulary file not found: .*spiece.model"):
         read_tokenizer(tmp_path / "none", ALBERT, ALBERT.template)
@@ -179,12 +179,12 @@ def test_reads_the_character_map_of_sentencepiece():
 def test_lowercase_with_accents(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join([*tiny.VOCAB, "caf\u00e9", "\ud55c"]), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
-    tokenizer = Tokenizer.from_directory(tmp_path)
+    tokenizer = WordPieceTokenizer.from_directory(tmp_path)
     text = "Caf\u00e9 \ud55c"
     assert [tokenizer.vocab[i] for i in tokenizer.tokenize([text]).to_list()[0]] == ["caf\u00e9", "\ud55c"]
     tokenizer.save(tmp_path / "saved")
-    again = Tokenizer.from_directory(tmp_path / "saved")
+    again = WordPieceTokenizer.from_directory(tmp_path / "saved")
     assert again.tokenize([text]).to_list() == tokenizer.tokenize([text]).to_list()
-    assert tokenizer.unk_id in Tokenizer(tmp_path / "vocab.txt").tokenize([text]).to_list()[0]
+    assert tokenizer.unk_id in WordPieceTokenizer(tmp_path / "vocab.txt").tokenize([text]).to_list()[0]
     with pytest.raises(ValueError, match=re.escape("`strip_accents` requires `do_lower_case`")):
-        Tokenizer(tmp_path / "vocab.txt", False, strip_accents=True)
+        WordPieceTokenizer(tmp_path / "vocab.txt", False, strip_accents=True)

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.family_spec import InputTemplate
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization.reference import truncate_pair
 
 PAD, UNK, CLS, SEP, A, B = range(6)
@@ -12,7 +12,7 @@ PAD, UNK, CLS, SEP, A, B = range(6)
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"])
+    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"])
 
 
 def ragged(rows):
@@ -101,12 +101,12 @@ STRANGE = InputTemplate(("a", "[CLS]"), ("[SEP]", "[SEP]"), ("[SEP]", "b"), seco
 
 def test_another_template():
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"]
-    tokenizer = Tokenizer(vocab, template=STRANGE)
+    tokenizer = WordPieceTokenizer(vocab, template=STRANGE)
     one = tokenizer.pack(ragged([[11, 12, 13, 14], []]), max_seq_length=6)
     assert lists(one)["input_ids"] == [[A, CLS, 11, 12, SEP, B], [A, CLS, SEP, B]]
     two = tokenizer.pack(ragged([[11, 12, 13, 14]]), ragged([[21, 22, 23]]), 10)
     assert lists(two) == {"input_ids": [[A, CLS, 11, 12, SEP, SEP, 21, 22, SEP, B]], "segment_ids": [[0] * 10]}
-    bare = Tokenizer(vocab, template=InputTemplate((), (), ()))
+    bare = WordPieceTokenizer(vocab, template=InputTemplate((), (), ()))
     assert lists(bare.pack(ragged([[11]]), ragged([[21]]), 2)) == {"input_ids": [[11, 21]], "segment_ids": [[0, 1]]}
     message = r"at least 4, to fit the special tokens a \[CLS\] \[SEP\] b; got 3; raise"
     with pytest.raises(ValueError, match=message):
@@ -116,8 +116,8 @@ def test_another_template():
 def test_what_a_template_needs(tokenizer):
     message = r"must contain \[PAD\], \[UNK\], <s>, .* has 6 lines, but lacks <s>\. It may belong"
     with pytest.raises(ValueError, match=message):
-        Tokenizer(tokenizer.vocab, template=InputTemplate(before=("<s>",)))
-    single = Tokenizer(tokenizer.vocab, template=InputTemplate(segments=1))
+        WordPieceTokenizer(tokenizer.vocab, template=InputTemplate(before=("<s>",)))
+    single = WordPieceTokenizer(tokenizer.vocab, template=InputTemplate(segments=1))
     assert lists(single.pack(ragged([[11]]), max_seq_length=3))["segment_ids"] == [[0, 0, 0]]
     with pytest.raises(ValueError, match="does not support text pairs.* is 1, but the second"):
         single.pack(ragged([[11]]), ragged([[21]]), 8)

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from bert_tf.tokenization.token_counter import TokenCounter
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.token_counts import TokenCounts
 from tests import tiny
 
@@ -11,7 +11,7 @@ TEXTS = ["the film", "the film is good .", "zebra film", ""]
 
 
 def _count(texts, second=None, limit=6):
-    counter = TokenCounter(Tokenizer(tiny.VOCAB))
+    counter = TokenCounter(WordPieceTokenizer(tiny.VOCAB))
     ids = [counter.tokenize(texts)] + ([] if second is None else [counter.tokenize(second)])
     counter.pack(*ids, max_seq_length=limit)
     return counter.counts()
@@ -37,7 +37,7 @@ def test_a_graph_counts_the_same():
 
 
 def test_everything_else_is_the_tokenizers():
-    tokenizer = Tokenizer(tiny.VOCAB)
+    tokenizer = WordPieceTokenizer(tiny.VOCAB)
     counter = TokenCounter(tokenizer)
     for one, other in zip(counter.tokenize_with_offsets(TEXTS), tokenizer.tokenize_with_offsets(TEXTS), strict=True):
         assert one.to_list() == other.to_list()

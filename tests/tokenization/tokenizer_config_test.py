@@ -9,7 +9,7 @@ from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.family_registry import family
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.tokenizer_config import ADDED, FOLLOWED, HARMLESS, ONLY
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
@@ -42,7 +42,7 @@ def test_what_transformers_writes_by_default_is_read(tmp_path):
         **{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"},
         **{"mask_token": {"content": "[MASK]", "lstrip": False}, "backend": "tokenizers", "padding_side": "right"},
     }
-    tokenizer = Tokenizer.from_directory(_folder(tmp_path, said))
+    tokenizer = WordPieceTokenizer.from_directory(_folder(tmp_path, said))
     assert tokenizer.tokenize(["Good film"])[0].numpy().tolist() == [5, 14]
 
 
@@ -69,21 +69,21 @@ def test_what_transformers_writes_by_default_is_read(tmp_path):
 )
 def test_a_setting_that_makes_other_ids_is_refused_by_name(tmp_path, key, value, must):
     with pytest.raises(ValueError, match=f"{key}.* {must}"):
-        Tokenizer.from_directory(_folder(tmp_path, {key: value}))
+        WordPieceTokenizer.from_directory(_folder(tmp_path, {key: value}))
 
 
 def test_the_class_that_the_configuration_names(tmp_path):
     """As cl-tohoku/bert-base-japanese has it: config.json alone says that words are found by MeCab."""
     folder = _folder(tmp_path, {}, vocab_size=len(tiny.VOCAB), tokenizer_class="BertJapaneseTokenizer")
     with pytest.raises(ValueError, match="config.json: tokenizer_class must be .* got 'BertJapaneseTokenizer'"):
-        Tokenizer.from_directory(folder)
+        WordPieceTokenizer.from_directory(folder)
 
 
 def test_settings_that_nobody_knows_are_named_once(tmp_path, caplog):
     folder = _folder(tmp_path, {"do_lower_case": True, "lattice_width": 3, "errors": "replace"})
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            Tokenizer.from_directory(folder)
+            WordPieceTokenizer.from_directory(folder)
     said = [record.getMessage() for record in caplog.records if "lattice_width" in record.getMessage()]
     assert said == [f"{folder}/tokenizer_config.json: unknown settings are ignored: lattice_width."]
 
@@ -100,7 +100,7 @@ def test_roberta_with_a_wordpiece_vocabulary(tmp_path):
     shape = {"model_type": "roberta", "vocab_size": len(tiny.VOCAB), "type_vocab_size": 1, "pad_token_id": 1}
     folder = _folder(tmp_path, said, **shape)
     assert _row(_read(folder)) == ("[CLS] good film [SEP] bad [SEP]", [0] * 6)
-    assert _row(Tokenizer.from_directory(folder)) == _row(_read(folder))
+    assert _row(WordPieceTokenizer.from_directory(folder)) == _row(_read(folder))
     assert EncoderConfig.load(folder).first_position == 2
     _folder(tmp_path, said, **{**shape, "type_vocab_size": 2})  # BertTokenizer tells its texts apart
     assert _row(_read(folder)) == ("[CLS] good film [SEP] bad [SEP]", [0, 0, 0, 0, 1, 1])
@@ -113,7 +113,7 @@ def test_special_tokens_of_other_names(tmp_path):
     tokenizer = _read(folder)
     assert _row(tokenizer) == ("<s> good film </s> bad </s>", [0, 0, 0, 0, 1, 1])
     tokenizer.save(tmp_path / "saved")
-    assert _row(Tokenizer.from_directory(tmp_path / "saved")) == _row(tokenizer)
+    assert _row(WordPieceTokenizer.from_directory(tmp_path / "saved")) == _row(tokenizer)
 
 
 def test_the_map_of_special_tokens_counts_where_added_tokens_are_not_listed(tmp_path):

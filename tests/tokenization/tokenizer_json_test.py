@@ -18,15 +18,15 @@ from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
 WHOLE = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers" / "whole"
 NAMES = ("5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta", "4/albert", "4/xlm-roberta",
          "4/camembert", "4/mpnet")  # fmt: skip
-KINDS = {"bert": Tokenizer, "roberta": ByteBpeTokenizer, "albert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer,
-         "camembert": UnigramTokenizer, "mpnet": Tokenizer}  # fmt: skip
+KINDS = {"bert": WordPieceTokenizer, "mpnet": WordPieceTokenizer, "roberta": ByteBpeTokenizer,
+         "albert": UnigramTokenizer, "camembert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer}  # fmt: skip
 # SentencePiece's control pieces in a text, which stay text here; Hugging Face's unigram model finds them.
 LITERALS = "<s> a </s> <mask>"
 BERTS_TEMPLATE = dataclasses.replace(family_registry.family("bert").template, segments=2)
@@ -165,7 +165,7 @@ def test_the_longest_word_is_the_files(folder):
     assert short.max_input_chars_per_word == 3
     usual = _read(folder("5/bert", model__max_input_chars_per_word=...), "bert")
     assert _tokens(usual, "b" * 101) == ["[UNK]"] and len(_tokens(usual, "b" * 100)) == 100
-    google = Tokenizer(usual.vocab)
+    google = WordPieceTokenizer(usual.vocab)
     assert google.max_input_chars_per_word == 200 and len(_tokens(google, "b" * 101)) == 101
 
 
@@ -449,7 +449,7 @@ def test_segments_that_a_model_does_not_know_are_not_compared():
 
 def test_the_vocabulary_of_pretraining_may_be_a_tokenizer_json(folder):
     path = folder("5/bert-cased") / "tokenizer.json"
-    tokenizer = Tokenizer(path, False)
+    tokenizer = WordPieceTokenizer(path, False)
     assert tokenizer.max_input_chars_per_word == 100 and tokenizer.vocab[7] == "ship"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.models import family_registry
 from bert_tf.tokenization.registry import read_tokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import other_envs, tiny
 from tests.tokenization.tokenizer_json_test import LITERALS, WHOLE
 
@@ -56,13 +56,13 @@ def _steps(normalizer):
 
 def test_of_equal_tokens_the_last_one_is_written(tmp_path):
     with pytest.warns(UserWarning, match="contain a token that is repeated on a later line"):
-        tokenizer = Tokenizer([*tiny.VOCAB, "twice", "", "twice"])
+        tokenizer = WordPieceTokenizer([*tiny.VOCAB, "twice", "", "twice"])
     tokenizer.save(tmp_path)
     vocab, size = _file(tmp_path)["model"]["vocab"], len(tiny.VOCAB)
     assert vocab["twice"] == size + 2 and "" not in vocab and len(vocab) == size + 1
     # Of the vocab.txt beside it.
     with pytest.warns(UserWarning, match="contain a token that is repeated on a later line"):
-        again = Tokenizer.from_directory(tmp_path)
+        again = WordPieceTokenizer.from_directory(tmp_path)
     assert again.vocab_size == size + 3
     assert again.tokenize(["twice"]).to_list() == tokenizer.tokenize(["twice"]).to_list() == [[size + 2]]
 
@@ -116,7 +116,7 @@ def test_transformers_reads_what_we_write_of_googles_files(tmp_path):
     """A vocab.txt alone is google-research/bert's, whose longest word has 200 characters."""
     folder = tmp_path / "bert"
     tokens = _file(WHOLE / "5/bert")["model"]["vocab"]
-    tokenizer = Tokenizer(sorted(tokens, key=tokens.get))
+    tokenizer = WordPieceTokenizer(sorted(tokens, key=tokens.get))
     tokenizer.save(folder)
     (folder / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     other_envs.run(other_envs.torch_python(), ROWS, SCRIPT, folder)

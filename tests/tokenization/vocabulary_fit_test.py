@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from bert_tf.tokenization import vocabulary_fit, word_counts
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 
@@ -15,7 +15,7 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "walk", "##s", "##ed", "."]
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(VOCAB)
+    return WordPieceTokenizer(VOCAB)
 
 
 def test_by_hand(tokenizer):

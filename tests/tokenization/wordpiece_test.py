@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 import tensorflow as tf
 
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.fake_pandas import Series
 from tests.tokenization import material
 from tests.tokenization.reference import Reference, is_chinese, is_dropped
@@ -19,7 +19,7 @@ from tests.tokenization.reference import Reference, is_chinese, is_dropped
 def pair(request):
     """(tokenizer, reference) with the small vocabulary."""
     vocab = material.small_vocabulary()
-    return Tokenizer(vocab, request.param), Reference(vocab, request.param)
+    return WordPieceTokenizer(vocab, request.param), Reference(vocab, request.param)
 
 
 def differences(pair, texts):
@@ -33,8 +33,8 @@ def differences(pair, texts):
 def test_a_drawn_row():
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "!", "cafe", "中"]
     texts = ["Unaffable!", "CAFÉ中", "cafe\u0301 xyz", ""]
-    assert Tokenizer(vocab).tokenize(texts).to_list() == [[4, 5, 6, 7], [8, 9], [8, 1], []]
-    assert Tokenizer(vocab, do_lower_case=False).tokenize(texts).to_list() == [[1, 7], [1, 9], [1, 1], []]
+    assert WordPieceTokenizer(vocab).tokenize(texts).to_list() == [[4, 5, 6, 7], [8, 9], [8, 1], []]
+    assert WordPieceTokenizer(vocab, do_lower_case=False).tokenize(texts).to_list() == [[1, 7], [1, 9], [1, 1], []]
 
 
 def test_tricky_strings(pair):
@@ -70,7 +70,7 @@ def test_bytes_that_are_no_utf8(pair):
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_random_strings_with_a_real_vocabulary(minilm, do_lower_case):
-    tokenizer = Tokenizer(f"{minilm}/vocab.txt", do_lower_case)
+    tokenizer = WordPieceTokenizer(f"{minilm}/vocab.txt", do_lower_case)
     pair = tokenizer, Reference(tokenizer.vocab, do_lower_case)
     assert differences(pair, [*material.TRICKY, *material.random_texts(1500, seed=2)]) == []
 
@@ -87,7 +87,7 @@ def test_many_words_and_no_texts_at_all(pair):
 def test_tokens_that_no_word_can_hold_and_repeated_tokens():
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "", "a b", "\0", "a", "##a", "##", "##a", "b", ""]
     with pytest.warns(UserWarning, match=r"2 lines contain a token .* line is 5: 'a'"):
-        tokenizer = Tokenizer(vocab)
+        tokenizer = WordPieceTokenizer(vocab)
     texts = ["a", "aa", "aab", "b a", "a\0b", "##", " 4"]
     assert tokenizer.tokenize(texts).to_list() == [Reference(vocab, True).ids(text) for text in texts]
 
@@ -149,12 +149,12 @@ def slices(tokenizer, text):
     ],
 )  # fmt: skip
 def test_offsets_of_drawn_examples(text, want):
-    assert slices(Tokenizer(DRAWN), text) == want
+    assert slices(WordPieceTokenizer(DRAWN), text) == want
 
 
 @pytest.mark.usefixtures("run_eagerly")
 def test_offsets_start_at_0_in_each_text_and_skip_bytes_that_are_no_utf8():
-    ids, starts, ends = Tokenizer(DRAWN).tokenize_with_offsets([b"\xe4\xbd a!", "", " é中", "!"])
+    ids, starts, ends = WordPieceTokenizer(DRAWN).tokenize_with_offsets([b"\xe4\xbd a!", "", " é中", "!"])
     assert ids.to_list() == [[18, 10], [], [1, 8], [10]]
     assert starts.to_list() == [[1, 2], [], [1, 2], [0]]
     assert ends.to_list() == [[2, 3], [], [2, 3], [1]]

@@ -52,7 +52,7 @@ bert.features(["A warm film."]).shape  # (1, 384)
 
 - **Loads** states the head that is loaded in addition to the encoder and the tokenizer. For a checkpoint that is
   rejected, it names the key of `config.json`, `tokenizer_config.json` or `tokenizer.json`, as the error message does.
-- **Case** is the number of a combination of architecture, tokenizer and settings in [Tested
+- **Case** is the number of the checkpoint's architecture, tokenizer and settings in [Tested
   combinations](#tested-combinations).
 
 **What was tested.** For each combination that loads, Transformers 4.57 writes a small model with random weights and its
@@ -174,7 +174,11 @@ def _loads(row):
 
 
 def _shown(value):
-    return f"`{value if isinstance(value, str) else json.dumps(value)}`".replace("|", "\\|")
+    return f"`{_written(value)}`"
+
+
+def _written(value):
+    return (value if isinstance(value, str) else json.dumps(value)).replace("|", "\\|")
 
 
 def page() -> str:
@@ -183,10 +187,9 @@ def page() -> str:
     loads = sum(refusal(row) is None for row in rows)
     lines = [_HEAD.format(count=len(rows), loads=loads)]
     for group in dict.fromkeys(row.group for row in rows):
-        lines += [f"## {group}", "", "| Model | `model_type` | Tokenizer | Loads | Case |", "|---|---|---|---|---|"]
+        lines += [f"## {group}", "", "| Model | Loads | Case |", "|---|---|---|"]
         lines += [
-            f"| [{row.name}](https://huggingface.co/{row.name}) | {row.model_type} | {row.tokenizer} | {_loads(row)} | "
-            f"{numbers[row.case]} |"
+            f"| [{row.name}](https://huggingface.co/{row.name}) | {_loads(row)} | {numbers[row.case]} |"
             for row in rows
             if row.group == group
         ]
@@ -194,7 +197,7 @@ def page() -> str:
     lines.append(_CASES.strip("\n"))
     for case, row in cases().items():
         settings = {**row.keys, **row.tokenizer_keys, **row.tokenizer_json.get("model", {})}
-        shown = ", ".join(f"`{key}` {_shown(value)}" for key, value in settings.items())
+        shown = ", ".join(f"`{key}={_written(value)}`" for key, value in settings.items())
         how = "model" if row.is_written and refusal(row) is None else "configuration"
         lines.append(f"| {numbers[case]} | {row.model_type} | {row.kind} | {row.tokenizer} | {shown} | {how} |")
     return "\n".join([*lines, ""])

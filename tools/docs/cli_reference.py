@@ -3,6 +3,8 @@
     .venv/bin/python -m tools.docs.cli_reference      # writes the pages
 """
 
+import collections
+import functools
 import inspect
 import pathlib
 import re
@@ -15,7 +17,10 @@ from tools.docs.navigation import COMMANDS, ROOT
 
 INDEX = COMMANDS.with_suffix(".md")
 TRAINING = COMMANDS / "training_flags.md"
+COMMON = COMMANDS / "common_flags.md"
+_PAGES = 3  # with the same row of a flag, from which on the row is on a page of its own
 FINE_TUNING = tuple(task.command for task in BUILT_IN_TASKS)
+_FEW = 12  # flags, which need no groups
 _NOTE = "<!-- Generated; do not edit. Source: {}. Write it with `.venv/bin/python -m tools.docs.cli_reference`. -->\n\n"
 _FLAG = re.compile(r"(?<![`\w-])(--[a-z]\w*(?![\w-])(?:=[^\s;)]*[^\s;,.):])?)")  # in a sentence
 _INTRODUCTION = """\
@@ -32,6 +37,7 @@ as `bert-tf run_classifier`, are [still accepted](#old-names). In the examples, 
 - Write a value after an equals sign: `--max_seq_length=128`.
 - A boolean flag needs no value: `--do_train` turns it on; `--do_train=false` or `--nodo_train` turns it off.
 - Separate the values of a list with commas: `--text_column=question,answer`.
+- Some flags have the same meaning in several commands: see [Common flags](cli/common_flags.md).
 - Texts and paths without a flag are accepted only by commands whose examples show them. After `--`, nothing is read as
     a flag of the command itself.
 - `--flagfile=flags.txt` reads flags from a file, one `--name=value` per line; `#` begins a comment. Any other line is
@@ -59,12 +65,16 @@ _SHARED = (
     "The tables list the flags of this command. For {} more, such as `--learning_rate`, see [Common training "
     "flags](training_flags.md)."
 )
+_COMMON_INTRODUCTION = (
+    "These flags have the same meaning in several commands, whose pages only name them. For those that all commands "
+    "share which fine-tune a model, see [Common training flags](training_flags.md)."
+)
 
 
 def pages() -> dict[pathlib.Path, str]:
     """Returns {path: text} of all pages."""
     own = {COMMANDS / f"{name}.md": page(name) for name in commands.PROGRAMS}
-    return {INDEX: index(), TRAINING: training_page(), **own}
+    return {INDEX: index(), TRAINING: training_page(), COMMON: common_page(), **own}
 
 
 def index() -> str:
@@ -114,10 +124,14 @@ def page(name: str) -> str:
     for block in blocks:
         code = block.startswith("    ")
         lines += ["```sh", textwrap.dedent(block), "```", ""] if code else [*_wrapped(_marked(block)), ""]
-    shared = common_rows() if name in FINE_TUNING else {}
-    if shared:
-        lines += [*_wrapped(_SHARED.format(len(shared))), ""]
-    lines += _sections({row: title for row, title in _rows(module.FLAGS).items() if row not in shared})
+    if name in FINE_TUNING:
+        lines += [*_wrapped(_SHARED.format(len(common_rows()))), ""]
+    lines += _sections(own_rows(name))
+    for title, link, rows in (("training flags", TRAINING, common_rows()), ("flags", COMMON, frequent_rows())):
+        if name in FINE_TUNING and link == TRAINING:
+            continue
+        if listed := ", ".join(_name(row) for row in _rows(module.FLAGS) if row in rows and row not in own_rows(name)):
+            lines += [*_wrapped(f"Also, as in other commands ([Common {title}]({link.name})): {listed}."), ""]
     if idle := [f"`--{flag.name}`" for flag in module.FLAGS if not flag.has_effect]:
         listed = f"Accepted for compatibility, without effect: {', '.join(idle)}."
         lines += ["## Flags without effect", "", *_wrapped(listed)]
@@ -132,20 +146,58 @@ def training_page() -> str:
     return _NOTE.format("bert_tf/cli/fine_tuning_command.py") + "\n".join(lines).rstrip() + "\n"
 
 
+def common_page() -> str:
+    """Returns the page of the flags that several commands share."""
+    lines = ["# Common flags", "", *_wrapped(_COMMON_INTRODUCTION), "", *_sections(frequent_rows())]
+    return _NOTE.format("bert_tf/cli") + "\n".join(lines).rstrip() + "\n"
+
+
+def own_rows(name: str) -> dict[str, str]:
+    """Returns {row: title of its group} of the flags that a command's page explains."""
+    flags = commands.load_command(name).FLAGS
+    essential = _rows(flags, only_essential=True).keys() - (common_rows() if name in FINE_TUNING else ())
+    elsewhere = (common_rows() | frequent_rows()).keys() - essential
+    return {row: title for row, title in _rows(flags).items() if row not in elsewhere}
+
+
+@functools.cache
+def frequent_rows() -> dict[str, str]:
+    """Returns {row: title of its group} of the flags that are the same in several commands, but not all that train."""
+    tables = [_rows(commands.load_command(name).FLAGS) for name in commands.PROGRAMS]
+    counts = collections.Counter(row for table in tables for row in table if row not in common_rows())
+    frequent = [row for row, count in counts.items() if count >= _PAGES and "| required |" not in row]
+    names = collections.Counter(map(_name, frequent))  # a name that has two meanings is explained where it is used
+    titles = {row: title for table in tables for row, title in table.items()}
+    return {row: titles[row] for row in frequent if names[_name(row)] == 1}
+
+
+@functools.cache
 def common_rows() -> dict[str, str]:
     """Returns {row: title of its group} of the flags that are the same in all fine-tuning commands."""
     first, *others = (_rows(commands.load_command(name).FLAGS) for name in FINE_TUNING)
     return {row: title for row, title in first.items() if all(other.get(row) == title for other in others)}
 
 
-def _rows(flags):
+def _rows(flags, only_essential=False):
     """Returns {row: title of its group} of a command's flags, as they are shown."""
     names = [flag.name for flag in flags]
-    return {_row(flag, names): title for title, own in usage.by_group(flags).items() for flag in own}
+    return {
+        _row(flag, names): title
+        for title, own in usage.by_group(flags).items()
+        for flag in own
+        if flag.essential or not only_essential
+    }
+
+
+def _name(row):
+    """Returns the flag of a row, as code."""
+    return row.split(" | ")[0].removeprefix("| ")
 
 
 def _sections(rows):
-    """Returns the lines of tables, one for each group."""
+    """Returns the lines of tables, one for each group; of few flags, one table."""
+    if 0 < len(rows) <= _FEW:
+        rows = dict.fromkeys(rows, "Flags")
     lines = []
     for title in dict.fromkeys(rows.values()):
         lines += [f"## {title}", "", "| Flag | Values | Default | Explanation |", "|---|---|---|---|"]

@@ -12,7 +12,7 @@ from bert_tf.export.settings import ExportSettings
 from bert_tf.runs.settings import PretrainingSettings
 from bert_tf.runs.task_flags import task_flags
 from bert_tf.tasks.registry import TASKS
-from bert_tf.utils.settings import Flag, flags_of
+from bert_tf.utils.settings import Flag, flags_of, takes_bools
 from tools.docs.navigation import ROOT
 
 PATH = ROOT / "bert_tf" / "runs" / "keyword_types.pyi"
@@ -66,7 +66,8 @@ def _class(name: str, flags: Mapping[str, Flag], arguments: Mapping[str, str]) -
 def _type(flag):
     if flag.name in ("text_column", "label_column"):  # a name or a number, as the task has it
         return "Any"
-    kinds = [_TYPES[flag.kind], *(["str"] if flag.words else []), *([_WIDER[flag.name]] if flag.name in _WIDER else [])]
+    more = {"bool": takes_bools(flag), "str": bool(flag.words), _WIDER.get(flag.name): flag.name in _WIDER}
+    kinds = [_TYPES[flag.kind], *(kind for kind, is_taken in more.items() if is_taken)]
     if flag.name.endswith(_PATHS):
         kinds.append("os.PathLike[str]")
     return " | ".join([*kinds, *(["None"] if flag.default is None else [])])

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.names.tf1 import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.export.conversion.head_purpose import for_task, with_task
 from bert_tf.export.conversion.leave_out import LeaveOut
-from bert_tf.export.conversion.round_trip import Proof, prove
+from bert_tf.export.conversion.round_trip import ConversionReport, prove
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.models.lora import is_adapter
@@ -32,7 +32,7 @@ def convert_model(
     with_optimizer: bool = False,
     overwrite: bool = False,
     do_lower_case: bool | None = None,
-) -> Proof:
+) -> ConversionReport:
     """Converts the model at `source` to another format, atomically, and verifies the result.
 
     Args:
@@ -86,7 +86,7 @@ def _check_target(source, target, overwrite):
 
 def save(
     bert: Bert | str | os.PathLike, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()
-) -> Proof:
+) -> ConversionReport:
     """Saves a loaded model (encoder and all heads) in another format, and verifies it by reading it back.
 
     Args:
@@ -123,7 +123,7 @@ def save(
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
-def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
+def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> ConversionReport:
     """Extracts the generator next to a discriminator as a separate model, with a masked-LM head.
 
     Args:
@@ -184,7 +184,7 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
         written = dataclasses.replace(written, remarks=(*written.remarks, *model.remarks, *_stays_behind(model, aside)))
         found = prove(aside, model, written, tuple(given_up))
     stays = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
-    return Proof(source, os.fspath(target), form, **stays, **found)
+    return ConversionReport(source, os.fspath(target), form, **stays, **found)
 
 
 def _stays_behind(model, directory):

@@ -13,6 +13,7 @@ from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.export.conversion.tokenizer_samples import sample_text, tokenizer_samples
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import sha256
+from bert_tf.utils.old_names import find_renamed
 
 _TOLERANCE = 1e-5  # of outputs, as a share of the largest
 _LONGEST = 64
@@ -21,7 +22,7 @@ _OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initiali
 
 
 @dataclasses.dataclass(frozen=True)
-class Proof:
+class ConversionReport:
     """Result of a conversion and of its verification.
 
     Attributes:
@@ -85,7 +86,7 @@ def prove(directory: str, model: ModelArrays, written: Written, given_up: tuple[
         given_up: fields of the configuration that may change although they affect outputs.
 
     Returns:
-        the fields of a `Proof` from `matched` on that this function determines.
+        the fields of a `ConversionReport` from `matched` on that this function determines.
 
     Raises:
         ValueError: the written model differs.
@@ -183,3 +184,7 @@ def _failure(why):
         f"Verification failed: the converted model differs from the source: {why}. Nothing was written. "
         "Use another format, or report this as a bug."
     )
+
+
+def __getattr__(name):
+    return find_renamed(__name__, {"Proof": "ConversionReport"}, name)

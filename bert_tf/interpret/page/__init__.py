@@ -1,6 +1,6 @@
 """Attention, hidden states and attributions as one HTML file: the arrays of `bert_tf.inspect`, drawn in a browser.
 
-    visualize(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
+    visualize(bert, "The cat sat on the mat.")        # in a notebook; `.save(path)` writes the file
 
 Style and script are files in the folder `assets`, joined with the arrays of `contents.py` into one file. Each view is
 one file of plain JavaScript; `base.js` comes before them and `start.js` after them. A view's declarations are its own:
@@ -13,12 +13,14 @@ import functools
 import hashlib
 import html
 import json
+import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bert_tf.interpret.encoded_text import load_if_path
 from bert_tf.interpret.page.contents import VIEWS, PageContents, PageOptions, gather, shown_name
+from bert_tf.utils.files import write_text
 
 __all__ = ["Visualization", "visualize"]
 
@@ -84,6 +86,10 @@ class Visualization:
 
     def __init__(self, page: str) -> None:
         self.page = page
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the page to an HTML file, atomically; raises OSError on failure."""
+        write_text(path, self.page)
 
     def _repr_html_(self) -> str:
         """Returns the page in a frame that has no access to the notebook, for IPython."""

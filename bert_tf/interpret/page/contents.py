@@ -13,8 +13,9 @@ from bert_tf.interpret.encoded_text import EncodedText
 from bert_tf.interpret.page.array_text import ROOT, Packed, pack_array
 from bert_tf.interpret.page.target_parsing import target_of
 from bert_tf.interpret.targets import trained_of
+from bert_tf.utils.old_names import warn_of_old_name
 
-VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
+VIEWS = ("heads", "model", "neurons", "inputs", "logit_lens", "layers", "attribution")
 
 _OF_ATTENTION = frozenset({"heads", "model", "neurons"})
 _ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 tokens
@@ -90,7 +91,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
     missing = {
         name: _try(add, model, choices.views is not None or bool(name == "attribution" and choices.target is not None))
         for name, add in (
-            ("masked_words", lambda: _add_masked_words(found, model, given, choices.top_k)),
+            ("logit_lens", lambda: _add_logit_lens(found, model, given, choices.top_k)),
             ("attribution", lambda: _add_attribution(found, model, given, row, choices.target, trained)),
         )
         if name in wanted
@@ -101,7 +102,7 @@ def gather(model: Any, texts: Sequence[str], choices: PageOptions = PageOptions(
 
 def _choose_views(choices):
     views = VIEWS if choices.views is None else choices.views
-    views = [views] if isinstance(views, str) else views
+    views = [_current_name(view) for view in ([views] if isinstance(views, str) else views)]
     wrong = [name for name in views if name not in VIEWS]
     if wrong or not views:
         raise ValueError(
@@ -112,6 +113,13 @@ def _choose_views(choices):
             f"`target` requires the view attribution; got {', '.join(views)}. Add it, or remove `target`."
         )
     return [name for name in VIEWS if name in views]
+
+
+def _current_name(view):
+    if view != "masked_words":
+        return view
+    warn_of_old_name("The view `masked_words` is now `logit_lens`.")
+    return "logit_lens"
 
 
 def _layers(layers, count):
@@ -222,8 +230,8 @@ def _add_inputs(found, row):
         found.arrays[f"input_{name}"] = pack_array(getattr(row, name)[np.newaxis])
 
 
-def _add_masked_words(found, model, given, top_k):
-    [row] = inspect.masked_words(model, given, top_k)
+def _add_logit_lens(found, model, given, top_k):
+    [row] = inspect.logit_lens(model, given, top_k)
     tokens, which = np.unique(row.top_tokens, return_inverse=True)
     found.facts["masked"] = {"tokens": tokens.tolist(), "which": which.reshape(-1).tolist(),
                              "shape": list(row.top_tokens.shape)}  # fmt: skip

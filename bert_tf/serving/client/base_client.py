@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Retry, Tls, open_channel
+from bert_tf.serving.client.channel import MAX_RESPONSE_BYTES, Retry, Tls, open_channel
 from bert_tf.serving.client.client_core import ClientCore, Question
 from bert_tf.serving.client.requests import METHODS, ModelSignature, ModelTarget, Rpc, VersionStatus
 from bert_tf.serving.client.results import Result
+from bert_tf.utils.old_names import old_keywords
 
 
 class CallState(NamedTuple):
@@ -49,9 +50,10 @@ class BaseClient:
         tls: encryption of the connection; None for no encryption.
         metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
         retry: retry policy; None for the defaults of `Retry`.
-        max_answer_bytes: maximum size of a response; a larger one is an error.
+        max_response_bytes: maximum size of a response; a larger one is an error.
     """
 
+    @old_keywords(max_answer_bytes="max_response_bytes")
     def __init__(
         self,
         server: str,
@@ -63,17 +65,17 @@ class BaseClient:
         tls: Tls | None = None,
         metadata: Iterable[tuple[str, str]] = (),
         retry: Retry | None = None,
-        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ):
         if version is not None and label is not None:
             raise ValueError(f"`version={version}` and `label={label!r}` cannot be combined. Pass one of them.")
         self.server = server
         self.model_name = model_name
         self._questions = ClientCore(
-            server, ModelTarget(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
+            server, ModelTarget(model_name, version, label), timeout, retry or Retry(), max_response_bytes
         )
         self._metadata = tuple(metadata)
-        self._open = functools.partial(open_channel, server, tls, self._channels, max_answer_bytes)
+        self._open = functools.partial(open_channel, server, tls, self._channels, max_response_bytes)
         self._connect()
 
     def predict(

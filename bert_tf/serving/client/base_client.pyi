@@ -18,5 +18,5 @@ class BaseClient:
         tls: Tls | None = None,
         metadata: Iterable[tuple[str, str]] = (),
         retry: Retry | None = None,
-        max_answer_bytes: int = ...,
+        max_response_bytes: int = ...,
     ) -> None: ...

@@ -48,7 +48,7 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         return ValueError(f"{server} does not serve a model {model_name!r}: {details}. Check `model_name`.")
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LONG in details:
         return ValueError(
-            f"The response of {server} is too large ({details}). Send less at a time, or increase `max_answer_bytes`."
+            f"The response of {server} is too large ({details}). Send less at a time, or increase `max_response_bytes`."
         )
     return ValueError(f"{server} rejected the request with {code.name}: {details}")
 

@@ -98,7 +98,7 @@ class Tls(TlsFiles):
         return grpc.ssl_channel_credentials(*(file and pathlib.Path(file).read_bytes() for file in files))
 
 
-MAX_ANSWER_BYTES = 128 * 2**20  # gRPC's default of 4 MiB is less than one batch of token-level hidden states
+MAX_RESPONSE_BYTES = 128 * 2**20  # gRPC's default of 4 MiB is less than one batch of token-level hidden states
 _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_retries", 0),
@@ -109,7 +109,7 @@ _OPTIONS: list[tuple[str, Any]] = [
 ]
 
 
-def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_bytes: int = MAX_ANSWER_BYTES):
+def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_response_bytes: int = MAX_RESPONSE_BYTES):
     """Returns a channel to "host:port" or "unix:PATH".
 
     gRPC takes a proxy from the environment. It is not used for this machine, and for hosts in `no_proxy`.
@@ -118,18 +118,18 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_byte
         server: the address; IPv6 in brackets, "[::1]:8500".
         tls: encryption; None for no encryption.
         kind: `grpc`, or `grpc.aio` for asyncio channels.
-        max_answer_bytes: maximum size of a response after decompression; a larger one is an error.
+        max_response_bytes: maximum size of a response after decompression; a larger one is an error.
 
     Raises:
-        ValueError: `server` is an IPv6 address without brackets, or gRPC does not support `max_answer_bytes`.
+        ValueError: `server` is an IPv6 address without brackets, or gRPC does not support `max_response_bytes`.
     """
     check_target(server)
-    if not 1 <= max_answer_bytes < 2**31:
+    if not 1 <= max_response_bytes < 2**31:
         raise ValueError(
-            f"`max_answer_bytes` must be from 1 to {2**31 - 1}. Got {max_answer_bytes}. The default is "
-            f"{MAX_ANSWER_BYTES}."
+            f"`max_response_bytes` must be from 1 to {2**31 - 1}. Got {max_response_bytes}. The default is "
+            f"{MAX_RESPONSE_BYTES}."
         )
-    options = [*_OPTIONS, ("grpc.max_receive_message_length", max_answer_bytes)]
+    options = [*_OPTIONS, ("grpc.max_receive_message_length", max_response_bytes)]
     if is_direct(server):
         options.append(("grpc.enable_http_proxy", 0))
     if tls is None:

@@ -44,7 +44,7 @@ class ClientCore:
     """Queries for one model of one server; each method is one of `BaseClient`'s or of `Client`'s.
 
     Attributes:
-        server, timeout, retry, max_answer_bytes: as in `BaseClient`.
+        server, timeout, retry, max_response_bytes: as in `BaseClient`.
         target: the model.
     """
 
@@ -52,7 +52,7 @@ class ClientCore:
     target: ModelTarget
     timeout: float
     retry: Retry
-    max_answer_bytes: int
+    max_response_bytes: int
 
     def predict(self, inputs, signature="", outputs=()) -> Question:
         request = predict_request(self.target, inputs, signature, outputs)
@@ -173,7 +173,7 @@ class ClientCore:
         for attempt in itertools.count(1):
             try:
                 data = yield Rpc(method, request, max(0.0, deadline - time.monotonic()))
-                return parse_answer(data, METHODS[method][2], self.max_answer_bytes)
+                return parse_answer(data, METHODS[method][2], self.max_response_bytes)
             except grpc.RpcError as error:
                 wait = self.retry.find_wait(error, attempt)
                 if wait is None or time.monotonic() + wait >= deadline:

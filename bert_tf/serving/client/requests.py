@@ -8,7 +8,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from bert_tf.serving import messages, tensor_messages, wire_scan
-from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
+from bert_tf.serving.client.channel import MAX_RESPONSE_BYTES
 from bert_tf.serving.errors import ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
@@ -212,7 +212,7 @@ def read_signatures(response) -> dict[str, ModelSignature]:
             f"The response must have the model's signatures once, not {len(packed)} times. Check that this is a model "
             "server."
         )
-    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
+    found = parse_answer(packed[0], messages.Signatures, MAX_RESPONSE_BYTES).signature_def
     return {
         each.key: ModelSignature(
             each.key, each.value.method_name, read_kinds(each.value.inputs), read_kinds(each.value.outputs)

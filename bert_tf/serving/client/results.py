@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.serving.client.requests import clean, join_names
+from bert_tf.utils.old_names import find_renamed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Ranking:
 
 
 @dataclasses.dataclass(frozen=True)
-class Blank:
+class MaskPrediction:
     """The predictions for a masked token, the most probable first."""
 
     token: tuple[str, ...]
@@ -99,7 +100,7 @@ class SparseEmbedding:
     weights: tuple[float, ...]
 
 
-Result = Classification | Score | Answer | Entities | Choice | Ranking | Blank | Embedding | SparseEmbedding
+Result = Classification | Score | Answer | Entities | Choice | Ranking | MaskPrediction | Embedding | SparseEmbedding
 _KINDS = {}  # names of a row -> its class; those with a default may be missing
 for _kind in Result.__args__:
     _needed, _others = (
@@ -173,3 +174,7 @@ def _converted(name, value):
         vector = np.array(value)
         return vector.astype(np.float32) if vector.dtype.kind in "fiu" else vector
     return tuple(value) if isinstance(value, list) else value
+
+
+def __getattr__(name):
+    return find_renamed(__name__, {"Blank": "MaskPrediction"}, name)

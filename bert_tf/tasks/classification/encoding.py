@@ -52,7 +52,7 @@ def tokenize_examples(
     """Tokenizes texts into `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, truncated as in google-research/bert.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         examples: the texts, and their labels if they have any.
         max_seq_length: maximum sequence length.
         labels, problem: as in `targets`.

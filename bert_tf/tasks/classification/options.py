@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bert_tf.tasks.options import (
+    AS_TRAINED,
     DROP_EMPTY,
     TABLE_FILES,
     AbstentionOptions,
@@ -28,8 +29,8 @@ class ClassificationOptions(LabelOptions, RecurrentOptions, TeacherOptions, Abst
         f"Training examples: {TABLE_FILES}",
         essential=True, decides_result="train_examples",
     )
-    eval_file: str | None = option(None, f"Evaluation examples: {TABLE_FILES}", essential=True, decides_result=SCORES)
-    predict_file: str | None = option(None, f"Examples to predict for: {TABLE_FILES}", essential=True)
+    eval_file: str | None = option(None, f"Evaluation examples, {AS_TRAINED}.", essential=True, decides_result=SCORES)
+    predict_file: str | None = option(None, f"Examples to predict for, {AS_TRAINED}.", essential=True)
     header: bool = option(
         True,
         "Read column names from line 1 of a .tsv or .csv file.",

@@ -8,6 +8,7 @@ import numpy as np
 from bert_tf.data import glue
 from bert_tf.data.glue_tasks import LEADERBOARD_HEADER
 from bert_tf.data.tables import LabeledTexts
+from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 
@@ -18,12 +19,12 @@ def write_class_predictions(
     answers: np.ndarray,
     labels: list[str] | None,
     suffix: str = "",
-    more: Mapping[str, Sequence] | None = None,
+    more: Mapping[str, np.ndarray] | None = None,
 ):
     """Writes predictions to test_results.tsv (google-research/bert's format) and predictions.jsonl, in order.
 
-    A line of predictions.jsonl has `id`, the texts, and the fields of the served prediction: `label`, `probabilities`
-    and `labels`, or `score`; and `confident` if the model provides it.
+    A line of predictions.jsonl has `id`, the texts, and the prediction as `bert_tf.Predictor` returns it: `label` and
+    `probabilities`, or `score`; `predicted` and `confident` if the model provides them.
 
     Args:
         directory: output directory.
@@ -31,16 +32,14 @@ def write_class_predictions(
         answers: probabilities float [n, L], or scores float [n].
         labels: the L names, in the order of the columns; None for scores.
         suffix: suffix of both names, before the extension: "_mismatched".
-        more: {field: n values} of the served prediction, in addition.
+        more: {output: array [n, ...]} of the served prediction, in addition.
     """
     with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
         for row in answers.reshape(len(examples), -1):
             file.write("\t".join(map(str, row)) + "\n")
     with atomic_open(f"{directory}/predictions{suffix}.jsonl") as file:
-        for i, row in enumerate(answers):
-            texts = {name: of_all[i] for name, of_all in examples.texts.items()}
-            extra = {name: values[i] for name, values in (more or {}).items()}
-            line = {"id": examples.ids[i], **texts, **_served(row, labels), **extra}
+        for i, answer in enumerate(split_answer(_served(answers, labels) | dict(more or {}), len(answers))):
+            line = {"id": examples.ids[i], **{name: texts[i] for name, texts in examples.texts.items()}, **answer}
             file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
@@ -74,7 +73,10 @@ def write_leaderboard(
             file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
 
 
-def _served(row, labels):
+def _served(answers, labels):
+    """Returns the outputs of the export, {output: array [n, ...]}."""
     if labels is None:
-        return {"score": float(row)}
-    return {"label": labels[int(row.argmax())], "probabilities": row.tolist(), "labels": labels}
+        return {"score": answers}
+    names = np.array(labels, object)
+    return {"label": names[answers.argmax(-1)], "probabilities": answers,
+            "labels": np.broadcast_to(names, answers.shape)}  # fmt: skip

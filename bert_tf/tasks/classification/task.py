@@ -366,7 +366,7 @@ class ClassificationTask(Abstaining):
 
     def write_answers(self, directory, outcome, answers):
         examples = outcome.examples
-        more = {name: np.asarray(each).tolist() for name, each in self._judged(answers).items()}
+        more = {name: np.asarray(each) for name, each in self._judged(answers).items()}
         write_class_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
         if wanted := leaderboard(self.options.task_name, outcome.split):
             name, scale = wanted

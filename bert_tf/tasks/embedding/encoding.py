@@ -19,7 +19,7 @@ def encode_text_groups(
     """Encodes n examples with a sequence for each of their texts: [CLS] text [SEP].
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         groups: the texts of each example, at least one.
         max_seq_length: maximum sequence length; longer texts are truncated.
         targets: {name: [n]}.

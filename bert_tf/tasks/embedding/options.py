@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bert_tf.tasks.options import DROP_EMPTY, TABLE_FILES, RankingFileOptions, SelectionOptions
+from bert_tf.tasks.options import AS_TRAINED, DROP_EMPTY, TABLE_FILES, RankingFileOptions, SelectionOptions
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import SCORES, option
@@ -27,10 +27,10 @@ class EmbeddingOptions(SelectionOptions, RankingFileOptions):
     )
     eval_file: str | None = option(
         None,
-        f"Evaluation pairs of texts, or lists as in --train_file: {TABLE_FILES}",
+        f"Evaluation pairs of texts, or lists, {AS_TRAINED}.",
         essential=True, decides_result=SCORES,
     )
-    predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for: {TABLE_FILES}", essential=True)
+    predict_file: str | None = option(None, f"Texts, or pairs of them, to predict for, {AS_TRAINED}.", essential=True)
     header: bool = option(
         True,
         "Read column names from line 1 of a .tsv or .csv file.",

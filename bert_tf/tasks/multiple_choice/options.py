@@ -4,6 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.tasks.options import (
+    AS_TRAINED,
     SEVERAL_FILES,
     AbstentionOptions,
     RecurrentOptions,
@@ -27,5 +28,7 @@ class MultipleChoiceOptions(SelectionOptions, RecurrentOptions, TeacherOptions, 
         f"Training questions: {_CHOICES}",
         essential=True, decides_result="train_examples",
     )
-    eval_file: str | None = option(None, f"Evaluation questions: {_CHOICES}", essential=True, decides_result=SCORES)
-    predict_file: str | None = option(None, f"Questions to predict for: {_CHOICES} Labels are ignored.", essential=True)
+    eval_file: str | None = option(None, f"Evaluation questions, {AS_TRAINED}.", essential=True, decides_result=SCORES)
+    predict_file: str | None = option(
+        None, f"Questions to predict for, {AS_TRAINED}; labels are ignored.", essential=True
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.data.row_errors import excerpt
-from bert_tf.evaluation.squad_files import Golds, field, iterate_questions, question_position
+from bert_tf.evaluation.squad_files import References, field, iterate_questions, question_position
 from bert_tf.utils.json_files import json_text
 
 
@@ -34,7 +34,7 @@ class SquadExamples:
     is_impossible: list[bool]
     path: str
     positions: list[tuple[int, int, int]]
-    golds: Golds | None = None
+    golds: References | None = None
 
     def __len__(self):
         return len(self.ids)
@@ -75,7 +75,7 @@ def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:
         except ValueError:  # of a question to answer, whose answers are not looked at
             golds[question.id] = None
     whole = None not in golds.values()
-    return dataclasses.replace(examples, golds=Golds(golds, version_2, examples.path) if whole else None)
+    return dataclasses.replace(examples, golds=References(golds, version_2, examples.path) if whole else None)
 
 
 def write_squad_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> str:

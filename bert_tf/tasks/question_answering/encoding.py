@@ -48,7 +48,7 @@ def encode_squad(
     Every context is tokenized only once.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         examples: examples from `read_squad`.
         max_seq_length: maximum tokens per sequence.
         doc_stride: tokens from one window's start to the next one's.

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.tasks.options import SEVERAL_FILES, RankingFileOptions, SelectionOptions, TeacherOptions
+from bert_tf.tasks.options import AS_TRAINED, SEVERAL_FILES, RankingFileOptions, SelectionOptions, TeacherOptions
 from bert_tf.utils.settings import SCORES, option
 
 RANKING_LOSSES = ("binary_cross_entropy", "pairwise", "listwise_softmax")
@@ -25,10 +25,10 @@ class RerankingOptions(SelectionOptions, TeacherOptions, RankingFileOptions):
         f"Training queries: {_QUERIES}",
         essential=True, decides_result="train_examples",
     )
-    eval_file: str | None = option(None, f"Evaluation queries: {_QUERIES}", essential=True, decides_result=SCORES)
+    eval_file: str | None = option(None, f"Evaluation queries, {AS_TRAINED}.", essential=True, decides_result=SCORES)
     predict_file: str | None = option(
         None,
-        f"Queries to predict for: {_QUERIES} Relevances are ignored.",
+        f"Queries to predict for, {AS_TRAINED}; relevances are ignored.",
         essential=True,
     )
     loss: str = option(

@@ -83,7 +83,7 @@ def encode_sentences(
         tag_ids      -1    0   1   -1    2    -1        on a word's first token, in the window where it has most around
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         examples: the sentences.
         labels: all tags.
         max_seq_length, stride, boundaries: as in `encode_words`.

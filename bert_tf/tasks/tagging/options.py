@@ -3,7 +3,14 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.tasks.options import SEVERAL_FILES, LabelOptions, RecurrentOptions, TeacherOptions, TextFileOptions
+from bert_tf.tasks.options import (
+    AS_TRAINED,
+    SEVERAL_FILES,
+    LabelOptions,
+    RecurrentOptions,
+    TeacherOptions,
+    TextFileOptions,
+)
 from bert_tf.utils.names import LAYERS, WORD_BOUNDARIES
 from bert_tf.utils.settings import SCORES, option, option_as
 
@@ -24,8 +31,8 @@ class TaggingOptions(LabelOptions, RecurrentOptions, TeacherOptions, TextFileOpt
         f"Training sentences: {_SENTENCES}",
         essential=True, decides_result="train_examples",
     )
-    eval_file: str | None = option(None, f"Evaluation sentences: {_SENTENCES}", essential=True, decides_result=SCORES)
-    predict_file: str | None = option(None, f"Sentences to tag: {_SENTENCES} Tags are ignored.", essential=True)
+    eval_file: str | None = option(None, f"Evaluation sentences, {AS_TRAINED}.", essential=True, decides_result=SCORES)
+    predict_file: str | None = option(None, f"Sentences to tag, {AS_TRAINED}; tags are ignored.", essential=True)
     text_column: int = option(
         0,
         "Word column, by number from 0; a negative number counts from the end.",

@@ -52,7 +52,7 @@ def encode_words(
         positions           1   2        5  6               the first tokens of the four words
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         texts: strings [n].
         max_seq_length: maximum tokens per sequence.
         stride: tokens from one window's start to the next one's.

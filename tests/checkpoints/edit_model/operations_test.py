@@ -10,7 +10,7 @@ from bert_tf.checkpoints import edit_model
 from bert_tf.checkpoints.model_directory import ModelDirectory, check_alike
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.harness import randomize
 
@@ -168,7 +168,7 @@ def test_configurations():
 
 def test_models_with_other_added_tokens_are_not_averaged():
     tokens = [AddedToken("[E1]", len(tiny.VOCAB), single_word=single) for single in (False, False, True)]
-    tokenizers = [Tokenizer(list(tiny.VOCAB), added_tokens=[token]) for token in tokens]
+    tokenizers = [WordPieceTokenizer(list(tiny.VOCAB), added_tokens=[token]) for token in tokens]
     one, same, other = (ModelDirectory(str(n), {}, CONFIG, each) for n, each in enumerate(tokenizers))
     check_alike(one, same)
     with pytest.raises(ValueError, match="0 and 2 have added tokens with different flags"):

@@ -46,13 +46,16 @@ def test_the_cli_reference_is_up_to_date():
 
 @pytest.mark.parametrize("name", commands.PROGRAMS)
 def test_the_reference_explains_every_flag(name):
-    text = cli_reference.page(name)
+    text = own = cli_reference.page(name)
     if name in cli_reference.FINE_TUNING:
         assert "](training_flags.md)" in text
-        text += cli_reference.training_page()
+        own += cli_reference.training_page()
+    for page in (cli_reference.TRAINING, cli_reference.COMMON):
+        text += cli_reference.pages()[page] if f"]({page.name})" in text else ""
     for flag in commands.load_command(name).FLAGS:
         row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text.replace("\\|", ""), re.MULTILINE)
-        assert row or not flag.has_effect and f"`--{flag.name}`" in text, flag.name
+        assert row or not flag.has_effect, flag.name
+        assert f"`--{flag.name}`" in own, flag.name
 
 
 def test_flags_that_all_fine_tuning_commands_share_are_on_one_page():
@@ -61,6 +64,15 @@ def test_flags_that_all_fine_tuning_commands_share_are_on_one_page():
     for name in cli_reference.FINE_TUNING:
         assert not any(row in cli_reference.page(name) for row in shared), name
         assert "| `--train_file` |" in cli_reference.page(name)
+
+
+def test_flags_that_several_commands_share_are_on_one_page():
+    shared = cli_reference.frequent_rows()
+    names = [row.split("`")[1] for row in shared]
+    assert len(names) > 20 and len(set(names)) == len(names)  # a name that has two meanings is not among them
+    for name in commands.PROGRAMS:
+        essential = {f"--{flag.name}" for flag in commands.load_command(name).FLAGS if flag.essential}
+        assert {row.split("`")[1] for row in shared if row in cli_reference.page(name)} <= essential, name
 
 
 def test_a_flag_becomes_a_row():

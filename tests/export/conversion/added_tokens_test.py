@@ -13,7 +13,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion import round_trip, tokenizer_samples
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.export.conversion import models
 
 TOKENS = (
@@ -33,7 +33,7 @@ def _eagerly():
 
 def with_tokens(tokenizer, tokens=TOKENS):
     added = [AddedToken(id=tokenizer.vocab_size + n, **token) for n, token in enumerate(tokens)]
-    return Tokenizer(tokenizer.vocab, template=tokenizer.template, added_tokens=added)
+    return WordPieceTokenizer(tokenizer.vocab, template=tokenizer.template, added_tokens=added)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,11 @@ def test_kerashub_has_no_place_for_them(source, tmp_path):
 
 @pytest.mark.parametrize("lost", range(3))
 def test_the_proof_fails_where_a_token_gets_lost(source, lost, tmp_path, monkeypatch):
-    kept, save = [token for n, token in enumerate(TOKENS) if n != lost], Tokenizer.save
+    kept, save = [token for n, token in enumerate(TOKENS) if n != lost], WordPieceTokenizer.save
     monkeypatch.setattr(
-        Tokenizer, "save", lambda _, directory: save(with_tokens(Tokenizer(models.PIECES), kept), directory)
+        WordPieceTokenizer,
+        "save",
+        lambda _, directory: save(with_tokens(WordPieceTokenizer(models.PIECES), kept), directory),
     )
     with pytest.raises(ValueError, match="its tokenizer produces different ids for"):
         convert_model(source, tmp_path / "lost", "huggingface")
@@ -80,10 +82,12 @@ def test_the_proof_fails_where_a_token_gets_lost(source, lost, tmp_path, monkeyp
 
 
 def test_the_proof_fails_where_a_flag_gets_lost(source, tmp_path, monkeypatch):
-    plain, save = [dict(token) for token in TOKENS], Tokenizer.save
+    plain, save = [dict(token) for token in TOKENS], WordPieceTokenizer.save
     del plain[2]["lstrip"]  # white space, which word pieces do not have anyway: ids and offsets stay the same
     monkeypatch.setattr(
-        Tokenizer, "save", lambda _, directory: save(with_tokens(Tokenizer(models.PIECES), plain), directory)
+        WordPieceTokenizer,
+        "save",
+        lambda _, directory: save(with_tokens(WordPieceTokenizer(models.PIECES), plain), directory),
     )
     with pytest.raises(ValueError, match="its added token '<a b>' has different flags"):
         convert_model(source, tmp_path / "lost", "huggingface")
@@ -92,7 +96,7 @@ def test_the_proof_fails_where_a_flag_gets_lost(source, tmp_path, monkeypatch):
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word", "normalized"])
 def test_the_texts_of_a_proof_tell_every_flag(flag):
     """Of word pieces lstrip and rstrip make no difference, so that only the others show."""
-    plain = Tokenizer(models.PIECES)
+    plain = WordPieceTokenizer(models.PIECES)
     token = {"content": "filmology", "normalized": True}
     one, other = with_tokens(plain, [token]), with_tokens(plain, [token | {flag: not token.get(flag, False)}])
     texts = tokenizer_samples.tokenizer_samples(one)
@@ -101,11 +105,11 @@ def test_the_texts_of_a_proof_tell_every_flag(flag):
 
 
 def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
-    tokenizer = with_tokens(Tokenizer(models.PIECES))
+    tokenizer = with_tokens(WordPieceTokenizer(models.PIECES))
     found = {i for ids in tokenizer.tokenize(tokenizer_samples.tokenizer_samples(tokenizer)).to_list() for i in ids}
     assert found >= {token.id for token in tokenizer.added_tokens}
     assert "[CLS]" in " ".join(tokenizer_samples.tokenizer_samples(tokenizer)) and tokenizer.cls_id not in found
-    assert tokenizer_samples.sample_text(Tokenizer(models.PIECES)) == tokenizer_samples.PLAIN
+    assert tokenizer_samples.sample_text(WordPieceTokenizer(models.PIECES)) == tokenizer_samples.PLAIN
 
 
 @pytest.mark.slow
@@ -138,9 +142,9 @@ def test_more_tokens_than_rows_are_refused_by_name(source, tmp_path):
     [("single_word", r"different ids for 'paid\[MASK\]she'"), ("lstrip", r"special token '\[MASK\]' has different")],
 )
 def test_the_proof_fails_where_a_special_token_s_flag_gets_lost(flag, message):
-    plain = Tokenizer(models.PIECES)
+    plain = WordPieceTokenizer(models.PIECES)
     token = AddedToken("[MASK]", plain.mask_id, special=True, **{flag: True})
-    flagged = Tokenizer(models.PIECES, added_tokens=[token])
+    flagged = WordPieceTokenizer(models.PIECES, added_tokens=[token])
     assert flagged.added_tokens == () and flagged.listed_tokens == [token]
     with pytest.raises(ValueError, match=message):
         round_trip._check_tokens(flagged, plain, keeps_flags=True)

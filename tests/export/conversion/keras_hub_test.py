@@ -18,7 +18,7 @@ from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.conversion.model_outputs import compute_outputs
 from bert_tf.models.config_files import task_in
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import parity
 from tests.export.conversion import models
 
@@ -88,7 +88,7 @@ def test_we_read_keras_hub_s(case, tmp_path):
 @pytest.mark.parametrize("accents", [True, False])
 def test_accents_are_those_of_the_preset(accents, tmp_path):
     model = models.model("bert", "encoder")
-    tokenizer = Tokenizer(list(model.tokenizer.vocab), True, strip_accents=accents)
+    tokenizer = WordPieceTokenizer(list(model.tokenizer.vocab), True, strip_accents=accents)
     writers.write_model(tmp_path, "keras_hub", dataclasses.replace(model, tokenizer=tokenizer))
     own, other = tmp_path / "assets" / "tokenizer" / "vocabulary.txt", tmp_path / "other" / "vocab.txt"
     for vocab_file in (None, str(own)):

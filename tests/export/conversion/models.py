@@ -10,7 +10,7 @@ from bert_tf.checkpoints.model_arrays import ModelArrays
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.family_registry import family
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 PIECES = (*tiny.VOCAB, "<s>", "</s>")
@@ -123,10 +123,10 @@ def _head(config, kind, name, size):
 def _tokenizer(template, pad, tokenizer_class):
     pieces = [template.mask if piece == "[MASK]" else piece for piece in PIECES if piece != "[PAD]"]
     pieces[pad:pad] = [template.pad]
-    return Tokenizer(pieces, template=template, tokenizer_class=tokenizer_class)
+    return WordPieceTokenizer(pieces, template=template, tokenizer_class=tokenizer_class)
 
 
-def tokenizer(config) -> Tokenizer:
+def tokenizer(config) -> WordPieceTokenizer:
     """Returns a WordPiece tokenizer with the special tokens of the family, and with BERT's others if it has another."""
     row, template = family(config.model_type), template_for(config)
     if row.tokenizer != "wordpiece":

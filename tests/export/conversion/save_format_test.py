@@ -19,7 +19,7 @@ from bert_tf.runs.settings import fine_tuning_settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.options import RunOptions
 from bert_tf.tasks.registry import read_task
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import other_envs, tiny
 from tests.export.conversion import models
 from tests.integration.pretraining import support as pretraining
@@ -62,7 +62,7 @@ def test_the_forms_go_beside_the_run_and_replace_older_ones(tmp_path):
 
 
 def test_adapters_do_not_keep_a_result_from_another_form():
-    config, tokenizer = tiny.config(), Tokenizer(tiny.VOCAB)
+    config, tokenizer = tiny.config(), WordPieceTokenizer(tiny.VOCAB)
     task = ClassificationTask(dataclasses.replace(config, lora=Lora(2, 4.0)), 2)
     variables = task.build_model().variables
     assert any(is_adapter(variable.path) for variable in variables)

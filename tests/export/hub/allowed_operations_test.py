@@ -17,7 +17,7 @@ from bert_tf.inference.fill_mask import Filler
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.names import EXPLANATIONS
 from tests import tiny
 from tests.export.models import TASKS
@@ -80,7 +80,7 @@ def test_every_tokenizer_only_computes(kind, tmp_path):
 def test_every_family_with_its_dropout_only_computes(family, tmp_path):
     encoder = Encoder(tiny.config(0.1, model_type=family, **FAMILIES[family]))
     encoder.build()
-    tf.saved_model.save(HubEncoder(encoder, Tokenizer(tiny.VOCAB)), str(tmp_path / "hub"), signatures={})
+    tf.saved_model.save(HubEncoder(encoder, WordPieceTokenizer(tiny.VOCAB)), str(tmp_path / "hub"), signatures={})
     _check_keras_file(tmp_path / "hub", tmp_path)
 
 

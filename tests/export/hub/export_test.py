@@ -26,7 +26,7 @@ def encoder(hub_pair):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return bert_tf.Tokenizer(tiny.VOCAB)
+    return bert_tf.WordPieceTokenizer(tiny.VOCAB)
 
 
 def _rows(tensors):

@@ -13,7 +13,7 @@ from bert_tf.export.hub import layer_files
 from bert_tf.export.hub.layer import HubLayer
 from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.symbols import symbol_of
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.export.hub import models
 
@@ -35,9 +35,10 @@ def folder(saved, tmp_path):
 @pytest.fixture(scope="module")
 def preprocessor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hub")
-    tokenizer = Tokenizer(tiny.VOCAB)
+    tokenizer = WordPieceTokenizer(tiny.VOCAB)
     tokenizer.save(folder / "files")
-    tf.saved_model.save(Preprocessor(Tokenizer(folder / "files" / "vocab.txt"), 8), str(folder / "made"), signatures={})
+    preprocessor = Preprocessor(WordPieceTokenizer(folder / "files" / "vocab.txt"), 8)
+    tf.saved_model.save(preprocessor, str(folder / "made"), signatures={})
     return folder / "made"
 
 

@@ -11,7 +11,7 @@ from bert_tf.export.hub.preprocessor import INPUTS, Preprocessor
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 GOLDENS = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers"
@@ -48,7 +48,7 @@ def test_other_tokenizers_have_no_words(kind, tmp_path):
 def test_a_model_without_a_second_segment_takes_one_text():
     template = InputTemplate(segments=1)
     assert not template.takes_pairs and dataclasses.replace(template, second_segment=0).takes_pairs
-    preprocessor = Preprocessor(Tokenizer(tiny.VOCAB, template=template), 8)
+    preprocessor = Preprocessor(WordPieceTokenizer(tiny.VOCAB, template=template), 8)
     ids = preprocessor.tokenize(tf.constant(["film"]))
     assert preprocessor.bert_pack_inputs([ids], seq_length=4)["input_word_ids"].numpy().tolist() == [[2, 14, 3, 0]]
     with pytest.raises(ValueError, match="The model does not support text pairs"):

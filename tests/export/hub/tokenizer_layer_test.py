@@ -12,7 +12,7 @@ from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import family_registry
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 GOLDENS = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers"
@@ -21,7 +21,7 @@ TEXTS = np.array(["the film is Good", "bad, a dull story of people"])
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(tiny.VOCAB)
+    return WordPieceTokenizer(tiny.VOCAB)
 
 
 def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
@@ -64,7 +64,7 @@ def _make(kind):
         return ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
     if kind == "unigram_in_front":
         return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family_registry.family("xlm-roberta"))
-    return Tokenizer([*tiny.VOCAB, "\u00e9t\u00e9"], strip_accents=False)
+    return WordPieceTokenizer([*tiny.VOCAB, "\u00e9t\u00e9"], strip_accents=False)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
         layer(tf.constant(TEXTS))
     with pytest.raises(ValueError, match="must be the one that it was saved with; the file has none"):
         layer.load_assets(None)
-    Tokenizer([*tiny.VOCAB, "more"]).save(tmp_path)
+    WordPieceTokenizer([*tiny.VOCAB, "more"]).save(tmp_path)
     with pytest.raises(ValueError, match="must be the one that it was saved with; the file has another"):
         layer.load_assets(str(tmp_path))
 

@@ -166,12 +166,12 @@ async def _look_at_neurons(browser, bert):
 
 
 async def _look_at_the_others(browser, bert):
-    [said] = inspect.masked_words(bert, [PAIR])
+    [said] = inspect.logit_lens(bert, [PAIR])
     await _open(browser, "inputs")
     await browser.until("document.querySelectorAll('.embedding').length === 5")
     await browser.evaluate("document.querySelector('summary').click()")
     await browser.until("document.querySelectorAll('details tbody tr').length === 32")
-    await _open(browser, "masked_words")
+    await _open(browser, "logit_lens")
     place = said.tokens.index("[MASK]")
     await browser.point(f".cell[data-row='{place}'][data-column='2']")
     listed = await _texts(browser, ".detail tbody th")
@@ -223,8 +223,8 @@ def _noise(packed, name):
 
 
 async def _look_for_what_is_missing(browser, headless):
-    await browser.command("Page.navigate", url=headless.as_uri() + "#masked_words")
-    await browser.until("!!document.querySelector('[data-view=masked_words] .missing')")
+    await browser.command("Page.navigate", url=headless.as_uri() + "#logit_lens")
+    await browser.until("!!document.querySelector('[data-view=logit_lens] .missing')")
     assert "must have a masked-LM head" in await _text(browser, ".missing")
     await browser.point("#tab-attribution", click=True)
     assert "Attributions require a head for labels, tags or answers;" in await _text(browser, ".missing")

@@ -24,7 +24,7 @@ from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import run_cases, tiny
 from tests.interpret.models import with_words
 from tests.interpret.page.models import PAIR, unpack, weights_of, with_all_heads
@@ -69,7 +69,7 @@ def test_all_views_hold_what_inspect_gives(bert, found):
 
 
 def test_words_of_the_heads(bert, found):
-    [said] = inspect.masked_words(bert, [PAIR])
+    [said] = inspect.logit_lens(bert, [PAIR])
     masked = found.facts["masked"]
     tokens = np.array(masked["tokens"])[masked["which"]].reshape(masked["shape"])
     assert np.array_equal(tokens, said.top_tokens) and tokens.shape[2] == 5
@@ -85,7 +85,7 @@ def test_some_layers_views_and_another_target(bert):
     assert some.facts["layers"] == [1] and set(some.arrays) == {"weights"}
     assert [view["name"] for view in some.facts["views"]] == ["heads", "attribution"]
     assert some.facts["attribution"]["target"] == "good" and some.facts["attribution"]["chosen"]
-    assert gather(bert, ["a film"], PageOptions(["masked_words"], top_k=2)).facts["masked"]["shape"][2] == 2
+    assert gather(bert, ["a film"], PageOptions(["logit_lens"], top_k=2)).facts["masked"]["shape"][2] == 2
 
 
 def test_what_python_gives_is_taken_as_a_command_line_is(bert):
@@ -98,7 +98,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     with pytest.raises(ValueError, match=r"`texts` must be strings; got None\."):
         visualize(bert, None)
     with pytest.raises(ValueError, match=r"`heads` must be a dict from layers to heads; got \[0, 1\]\."):
-        inspect.heads_off(bert, [0, 1])
+        inspect.ablate_heads(bert, [0, 1])
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,8 @@ def trained(tmp_path_factory):
     """A classifier of several labels, trained on single texts of at most eight tokens, with a temperature."""
     folder = tmp_path_factory.mktemp("trained") / "reviews"
     task = ClassificationTask(tiny.config(), 3, "multi_label", ["bad", "good", "long"], temperature=2.0)
-    Tokenizer(tiny.VOCAB).save(folder)
-    save_description(folder, task.config, Tokenizer.from_directory(folder), task.labels)
+    WordPieceTokenizer(tiny.VOCAB).save(folder)
+    save_description(folder, task.config, WordPieceTokenizer.from_directory(folder), task.labels)
     save_task(folder, TrainedTask(task, ("text",), 8))
     keras.utils.set_random_seed(1)
     write_tf1(os.path.join(folder, "model.ckpt-7"), task.build_model().variables)
@@ -135,16 +135,16 @@ def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
 
 def test_a_page_does_not_tell_where_the_model_lies(trained):
     facts = gather(bert_tf.load(trained), ["a film"]).facts
-    [missing] = [view["missing"] for view in facts["views"] if view["name"] == "masked_words"]
+    [missing] = [view["missing"] for view in facts["views"] if view["name"] == "logit_lens"]
     assert "reviews does not have one" in missing and str(trained.parent) not in json.dumps(facts)
 
 
 def test_a_model_without_heads_says_why_views_are_not_there():
     facts = gather(with_words(), ["a film"]).facts
     missing = {view["name"]: view["missing"] for view in facts["views"]}
-    assert missing["masked_words"].startswith("Model must have a masked-LM head")
+    assert missing["logit_lens"].startswith("Model must have a masked-LM head")
     assert missing["attribution"].startswith("Attributions require a head for labels")
-    assert not any(missing[name] for name in VIEWS if name not in ("masked_words", "attribution"))
+    assert not any(missing[name] for name in VIEWS if name not in ("logit_lens", "attribution"))
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def test_see_writes_a_page_or_says_what_is_wrong(tmp_path):
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0; got 1; choose among them",
         "--layers=first": r"--layers must be numbers separated by commas; got first",
         "film " * 31 + "film": r"at most 32 tokens, .* Text 1 of 1 has 37. Shorten it",
-        "--top_k=3 --views=heads": r"--top_k requires the view masked_words",
+        "--top_k=3 --views=heads": r"--top_k requires the view logit_lens",
     }
     cases = [[*start, *(word.split() if word[0] == "-" else [word]), *end] for word in wrong]
     *refused, three, done = (

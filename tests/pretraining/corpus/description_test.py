@@ -14,7 +14,7 @@ from bert_tf.pretraining.corpus import description
 from bert_tf.pretraining.corpus.local_run import create_pretraining_data
 from bert_tf.pretraining.record_metadata import RecordMetadata, tokenizer_fingerprint, vocabulary_fingerprint
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.tokenization.wordpiece_tables import WordPieceTables
 from tests.pretraining.corpus import support
 
@@ -47,7 +47,7 @@ def test_it_says_what_was_made_of_what(described, corpus, number):
 
 def test_the_tokenizer_beside_is_the_one_that_made_them(described, corpus):
     for number in range(2):
-        tokenizer = Tokenizer.from_directory(described[0] / str(number) / "train_vocabulary")
+        tokenizer = WordPieceTokenizer.from_directory(described[0] / str(number) / "train_vocabulary")
         assert tokenizer.vocab == support.VOCAB and not tokenizer.do_lower_case and not tokenizer.strip_accents
 
 
@@ -67,7 +67,7 @@ def test_accents_that_stay(corpus, tmp_path):
     create_pretraining_data(dataclasses.replace(job, strip_accents=False))
     metadata = RecordMetadata.of(tmp_path / "a")
     assert (metadata.do_lower_case, metadata.strip_accents, metadata.masking) == (True, False, None)
-    assert not Tokenizer.from_directory(tmp_path / "a_vocabulary").strip_accents
+    assert not WordPieceTokenizer.from_directory(tmp_path / "a_vocabulary").strip_accents
 
 
 def test_of_many_sources_only_some_are_listed(tmp_path, monkeypatch):
@@ -89,13 +89,13 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     job = support.job(corpus, [tmp_path / "train.tfrecord"], dupe_factor=1, dynamic_masking=True)
     job = dataclasses.replace(job, paths=[str(tmp_path / "text.txt")], formats=["sentences"], added_tokens=added)
     create_pretraining_data(job)
-    tokenizer = Tokenizer.from_directory(tmp_path / "train_vocabulary")
+    tokenizer = WordPieceTokenizer.from_directory(tmp_path / "train_vocabulary")
     assert tokenizer.added_tokens == added
     records = Records.of([str(tmp_path / "train.tfrecord")])
     ids = next(iter(records.in_order(1)))["input_ids"].numpy()
     assert len(support.VOCAB) in ids
     record_compatibility.check_compatibility([records], tokenizer, ("nsp",))
     with pytest.raises(ValueError, match="must be made with the model's vocabulary"):
-        record_compatibility.check_compatibility([records], Tokenizer(support.VOCAB), ("nsp",))
+        record_compatibility.check_compatibility([records], WordPieceTokenizer(support.VOCAB), ("nsp",))
     (path, metadata), *_ = records.metadata.items()
     assert record_files.find_vocabulary(path, metadata) == str(tmp_path / "train_vocabulary" / "vocab.txt")

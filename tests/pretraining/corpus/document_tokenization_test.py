@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.pretraining.corpus.document_tokenization import random_keys, tokenize_documents
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.documents import Document
 from tests.pretraining import families
 from tests.pretraining.corpus import support
@@ -13,7 +13,7 @@ from tests.pretraining.corpus import support
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer([*support.SPECIAL, "the", "cat", "sat", "##s", "."])
+    return WordPieceTokenizer([*support.SPECIAL, "the", "cat", "sat", "##s", "."])
 
 
 def test_ids_sentences_and_documents(tokenizer):
@@ -31,7 +31,7 @@ def test_ids_sentences_and_documents(tokenizer):
 
 def test_pieces_are_those_of_whole_sentences(minilm):
     """However odd the characters: what stands between two spaces does not depend on what is around it."""
-    tokenizer = Tokenizer.from_directory(minilm)
+    tokenizer = WordPieceTokenizer.from_directory(minilm)
     rng = np.random.default_rng(0)
     alphabet = list("abc ABC  .,!'  \u00e9\u0301\u03a3\u4e2d\u00df\u200b\x0b\x1c\u2028\u3000\ufffd\U0001f600\u0660")
     texts = ["".join(rng.choice(alphabet, rng.integers(1, 40))) for _ in range(2000)]
@@ -59,7 +59,7 @@ def test_tokens_of_other_kinds_are_those_of_the_whole_document(tmp_path, model_t
 @pytest.mark.slow
 def test_an_added_token_with_a_space_inside():
     added = [AddedToken("new york", 9)]
-    tokenizer = Tokenizer([*support.SPECIAL, "the", "new", "york", "."], added_tokens=added)
+    tokenizer = WordPieceTokenizer([*support.SPECIAL, "the", "new", "york", "."], added_tokens=added)
     made = tokenize_documents([Document(0, 1, 1, ["the new york ."])], tokenizer, 0)
     assert made.tokens.flat.tolist() == [5, 9, 8]
 

@@ -12,7 +12,7 @@ from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.statistics import Statistics
 from bert_tf.pretraining.corpus.units import make_batches
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.documents import read_documents
 from bert_tf.utils.names import MASKINGS
 from bert_tf.utils.text_blocks import read_blocks
@@ -24,7 +24,7 @@ TEXT = {"gutenberg": TextOptions(), "wikitext2": TextOptions(document_start=r"^=
 
 @pytest.fixture(scope="module")
 def tokenizer(minilm):
-    return Tokenizer.from_directory(minilm)
+    return WordPieceTokenizer.from_directory(minilm)
 
 
 @pytest.fixture(scope="module", params=TEXT)

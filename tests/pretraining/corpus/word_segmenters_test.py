@@ -13,7 +13,7 @@ from bert_tf.pretraining.corpus.options import CorpusOptions
 from bert_tf.pretraining.corpus.units import make_batches
 from bert_tf.pretraining.corpus.word_segmenters import WordSegmenter
 from bert_tf.pretraining.masking_vocabulary import MaskingVocabulary
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.documents import Document
 from tests.pretraining import families
 from tests.pretraining.corpus import support
@@ -35,7 +35,7 @@ def words_of(text):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(VOCAB)
+    return WordPieceTokenizer(VOCAB)
 
 
 def _tokens(tokenizer, text, segmenter=None):

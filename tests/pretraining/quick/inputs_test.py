@@ -5,7 +5,7 @@ import pytest
 from bert_tf.pretraining.quick import inputs
 from bert_tf.pretraining.quick.commands import Commands
 from bert_tf.pretraining.quick.run import pretrain_small
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.pretraining.quick import support
 
@@ -53,7 +53,7 @@ def test_bad_input_is_refused(folder, given, message):
 
 def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
     """It counts where both are there, as for the teacher itself."""
-    Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
+    WordPieceTokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
     (folder / "teacher" / "vocab.txt").unlink()
     options = support.options(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
     inputs.check_inputs(options, support.recipe(True))

@@ -53,7 +53,8 @@ def test_too_few_minutes_are_refused_and_the_message_says_how_many_are_enough(us
         TrainingPlan.of(PHASES, rates, minutes=2, seconds_used=used)
     enough = int(str(refused.value).split("use ")[1].split()[0])
     assert sum(TrainingPlan.of(PHASES, rates, enough, used).steps) >= 2 * TRIAL_STEPS
-    with pytest.raises(ValueError, match="must leave time"):
+    message = "`minutes` must leave time for .* steps of training; got .* or more, and run the same command again"
+    with pytest.raises(ValueError, match=message):
         TrainingPlan.of(PHASES, rates, enough - 1, used)
 
 

@@ -6,14 +6,14 @@ import pytest
 from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.classification import encoding
 from bert_tf.tasks.classification.encoding import targets, tokenize_examples
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.tasks.support import labeled_texts
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(list(tiny.VOCAB))
+    return WordPieceTokenizer(list(tiny.VOCAB))
 
 
 def _rows(tokenized, name="input_ids"):
@@ -41,7 +41,7 @@ def test_two_texts_picture_cut_to_the_longest(tokenizer):
 
 @pytest.mark.parametrize("windows", [None, Windowing(3)])
 def test_rows_are_padded_with_the_vocabulary_s_own_padding(windows):
-    tokenizer = Tokenizer([*tiny.VOCAB[1:], "[PAD]"])
+    tokenizer = WordPieceTokenizer([*tiny.VOCAB[1:], "[PAD]"])
     examples = labeled_texts(("the film", None), ("good", None))
     tokenized = tokenize_examples(tokenizer, examples, 6, windows=windows)
     inputs = tokenized.inputs(np.array([0, 1]), lambda lengths: 4)

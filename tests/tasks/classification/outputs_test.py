@@ -15,17 +15,16 @@ def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_pat
     assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
     lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
     assert [list(json.loads(line).items()) for line in lines[:-1]] == [
-        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", [0.25, 0.75]),
-         ("labels", ["no", "yes"])],
-        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", [0.5, 0.5]), ("labels", ["no", "yes"])],
-    ]  # fmt: skip
+        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", {"no": 0.25, "yes": 0.75})],
+        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", {"no": 0.5, "yes": 0.5})],
+    ]
     assert lines[-1] == ""
 
 
 def test_predictions_of_pairs(tmp_path):
     write_class_predictions(tmp_path, labeled_texts(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
     assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
-        "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
+        "id", "text_a", "text_b", "label", "probabilities"]  # fmt: skip
     assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
 
 

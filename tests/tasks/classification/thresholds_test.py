@@ -65,10 +65,10 @@ def test_what_is_served_and_written(tmp_path):
     assert set(task.example_answer(tf.constant(LOGITS))) == {"scores", "classes"}
     task.write_answers(str(tmp_path), _outcome("test"), task.decode(_outcome("test")))
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
-    assert [line["predicted"] for line in lines] == MARKS.astype(bool).tolist()
+    assert [line["predicted"] for line in lines] == [["film", "good"], ["good"], [], []]
     plain.write_answers(str(tmp_path), _outcome("test"), plain.decode(_outcome("test")))
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
-    assert [line["predicted"] for line in lines] == [[True, False], [True, False], [False, False], [False, False]]
+    assert [line["predicted"] for line in lines] == [["film"], ["film"], [], []]
     assert task.problem.choose(PROBABILITIES, task.outputs) == [("film", "good"), ("good",), (), ()]
 
 

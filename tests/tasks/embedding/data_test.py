@@ -14,7 +14,7 @@ from bert_tf.tasks.embedding.encoding import encode_text_groups
 from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.embedding.text_groups import TextGroups
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.tasks.embedding.support import described
@@ -119,7 +119,7 @@ def test_lists_without_negatives_are_no_mistake(tmp_path, path):
 def test_retrieval_from_lists():
     """Of the first query's texts, the other match does not count for a match, and each negative once."""
     groups = [["good film", "a good film", "it", "dull"], ["good film", "fine", "it", "dull"], ["music", "people"]]
-    encoded = encode_text_groups(Tokenizer(tiny.VOCAB), groups, 8, {}, "file")
+    encoded = encode_text_groups(WordPieceTokenizer(tiny.VOCAB), groups, 8, {}, "file")
     cosine = {"a good film": 0.9, "fine": 0.1, "it": 0.2, "dull": 0.3, "people": 0.0}
     vectors = np.zeros([3, 4, 2])
     for n, group in enumerate(groups):
@@ -165,7 +165,7 @@ def test_a_model_learns_a_rerankers_margins():
     queries, positives, negatives = texts
     groups = TextGroups(list("0123"), queries, positives, [[text] for text in negatives], "file", [1, 2, 3, 4],
                         [14.0, 6.0, -8.0, 10.0])  # fmt: skip
-    encoded = task.encode_examples(Tokenizer(tiny.VOCAB), groups, 8, True)
+    encoded = task.encode_examples(WordPieceTokenizer(tiny.VOCAB), groups, 8, True)
     [batch] = BatchSettings(4).scoring(encoded, 4).batches()
     model, optimizer, errors = task.build_model(), tf.keras.optimizers.Adam(0.01), []
     for _ in range(15):
@@ -199,7 +199,7 @@ def test_margins_that_do_not_fit_the_temperature_are_reported(scores, message, t
 @pytest.mark.parametrize("loss", ["triplet", "margin_mse"])
 def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_path):
     """A model of triplets can be scored on pairs and by scores."""
-    task, tokenizer = EmbeddingTask(tiny.config(), loss=loss), Tokenizer(tiny.VOCAB)
+    task, tokenizer = EmbeddingTask(tiny.config(), loss=loss), WordPieceTokenizer(tiny.VOCAB)
     pairs_alone = tiny.write_tsv(tmp_path / "pairs.tsv", ROWS, "text_a\ttext_b\tlabel\ttext_c")
     encoded = task.encode_examples(tokenizer, read(["dev"], eval_file=str(pairs_alone))["dev"], 8, True)
     assert not encoded.targets
@@ -233,7 +233,7 @@ def test_the_order_of_documents_is_scored_as_that_of_a_reranker(tmp_path):
     assert [len(each) for each in data.values()] == [3, 2]  # a training example per relevant document
     assert not check_samples({kind: EmbeddingTask.checked_examples(each, None, given) for kind, each in data.items()})
     task = EmbeddingTask.create(described(), None, given, None)
-    encoded = task.encode_examples(Tokenizer(tiny.VOCAB), data["dev"], 8, True)
+    encoded = task.encode_examples(WordPieceTokenizer(tiny.VOCAB), data["dev"], 8, True)
     assert encoded.row_counts.tolist() == [4, 3] and not encoded.targets
     found = task.metrics(RANKED_VECTORS, encoded)
     assert found == ranking_metrics([[0, 2, 1], [1, 0]]) and tuple(found) == task.metric_names

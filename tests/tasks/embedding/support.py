@@ -7,7 +7,7 @@ import numpy as np
 from bert_tf.runs.run_task import run_task
 from bert_tf.runs.task_flags import task_settings
 from bert_tf.tasks.embedding.task import EmbeddingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 
@@ -25,7 +25,7 @@ def run(**given):
 
 
 def described(config=None):
-    return types.SimpleNamespace(config=config or tiny.config(), tokenizer=Tokenizer(tiny.VOCAB))
+    return types.SimpleNamespace(config=config or tiny.config(), tokenizer=WordPieceTokenizer(tiny.VOCAB))
 
 
 def unit_vectors(*shape):

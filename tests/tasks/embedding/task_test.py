@@ -18,7 +18,7 @@ from bert_tf.tasks.embedding.options import EmbeddingOptions
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.embedding.text_groups import TextGroups
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
@@ -39,7 +39,7 @@ def ids_of(task, groups):
         lists.queries.append(query)
         lists.positives.append(positive)
         lists.negatives.append(negatives)
-    return task.encode_examples(Tokenizer(tiny.VOCAB), lists, 9, False).rows.features["input_ids"].tolist()
+    return task.encode_examples(WordPieceTokenizer(tiny.VOCAB), lists, 9, False).rows.features["input_ids"].tolist()
 
 
 def test_each_text_is_encoded_with_its_prompt():
@@ -49,7 +49,7 @@ def test_each_text_is_encoded_with_its_prompt():
     assert ids_of(task, groups) == ids_of(plain, prompted) != ids_of(plain, groups)
     single = labeled_texts(("good film", None))
     for prompts, text in ((PROMPTS, "good film"), ("the ", "the good film")):
-        of_run, tokenizer = created(prompts=prompts), Tokenizer(tiny.VOCAB)
+        of_run, tokenizer = created(prompts=prompts), WordPieceTokenizer(tiny.VOCAB)
         expected = plain.encode_examples(tokenizer, labeled_texts((text, None)), 9, False).rows.features["input_ids"]
         found = of_run.encode_examples(tokenizer, single, 9, False).rows.features["input_ids"]
         served, _ = of_run.preprocess(tokenizer, [tf.constant(["good film"])], 9)
@@ -205,7 +205,7 @@ def test_shorter_vectors(trained, caplog):
 
 def test_only_a_width_that_was_not_trained_gets_a_warning(tmp_path, caplog):
     tiny.checkpoint(tmp_path)
-    tokenizer, config = Tokenizer(tiny.VOCAB), tiny.config()
+    tokenizer, config = WordPieceTokenizer(tiny.VOCAB), tiny.config()
     for dims, warnings in (((), 0), ((32, 8), 0), ((8,), 1)):
         save_task(tmp_path, TrainedTask(EmbeddingTask(config, matryoshka_dims=dims), ("text",), 16))
         caplog.clear()

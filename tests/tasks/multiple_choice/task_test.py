@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.tasks.multiple_choice.data import ChoiceExamples, encode_choices
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.text_lists import encode_served_lists
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.tasks.multiple_choice import support
@@ -16,7 +16,7 @@ from tests.tasks.multiple_choice import support
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(tiny.VOCAB)
+    return WordPieceTokenizer(tiny.VOCAB)
 
 
 @pytest.fixture(scope="module")

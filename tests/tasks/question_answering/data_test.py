@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.evaluation.squad_files import Golds
+from bert_tf.evaluation.squad_files import References
 from bert_tf.tasks.question_answering.data import read_squad
 from tests.tasks.question_answering.support import real_file
 
@@ -46,13 +46,13 @@ def test_what_is_impossible_needs_no_answers_and_an_id_may_be_a_number(tmp_path)
     path = squad_file(tmp_path, [question(7, is_impossible=False), impossible])
     examples = read_squad(path, with_answers=True)
     assert examples.ids == ["7", "b"] and examples.is_impossible == [False, True]
-    assert examples.golds == Golds({"7": ["Ada"], "b": []}, True, str(path))
+    assert examples.golds == References({"7": ["Ada"], "b": []}, True, str(path))
     assert read_squad(path, with_answers=False).golds == examples.golds
 
 
 def test_what_is_scored_by_is_what_was_read(tmp_path):
     path = squad_file(tmp_path, [question("a", answers=[("met", 4), ("Ada", 8)])])
-    assert read_squad(path, with_answers=False).golds == Golds({"a": ["met", "Ada"]}, False, str(path))
+    assert read_squad(path, with_answers=False).golds == References({"a": ["met", "Ada"]}, False, str(path))
     path = squad_file(tmp_path, [question("a"), {"id": "b", "question": "Who?"}])
     assert read_squad(path, with_answers=False).golds is None
 

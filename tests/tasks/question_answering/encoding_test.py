@@ -6,7 +6,7 @@ import pytest
 from bert_tf.tasks.question_answering import encoding
 from bert_tf.tasks.question_answering.data import SquadExamples
 from bert_tf.tasks.question_answering.encoding import encode_squad
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 from tests.conftest import ROOT
 from tests.tasks.question_answering.support import real_file
@@ -14,7 +14,7 @@ from tests.tasks.question_answering.support import real_file
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(list(tiny.VOCAB))
+    return WordPieceTokenizer(list(tiny.VOCAB))
 
 
 def examples(*rows) -> SquadExamples:
@@ -153,7 +153,7 @@ def test_squad_s_own_answers_survive_the_way_through_tokens_and_back(minilm, mon
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import squad_gold_answers
 
-    scores, rest = squad_gold_answers.compare(Tokenizer.from_directory(minilm), real_file("dev-v1.1.json"))
+    scores, rest = squad_gold_answers.compare(WordPieceTokenizer.from_directory(minilm), real_file("dev-v1.1.json"))
     assert scores["questions"]["exact"] >= 99.5 and scores["answers"]["exact"] >= 99.5
     assert scores["questions"]["total"] == 10_570 and scores["in_no_window"] == 0
     assert len(rest) == round(scores["answers"]["total"] * (1 - scores["answers"]["exact"] / 100))

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.names import family_mappings
 from bert_tf.data.dataset import EncodedDataset
 from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
@@ -153,8 +153,8 @@ TEXTS = {
 def asked(tmp_path_factory):
     """Returns answer(questions, contexts, **options) of one random model, in the graph, as dicts of Python values."""
     folder = tmp_path_factory.mktemp("vocabulary")
-    Tokenizer(tiny.VOCAB).save(folder)
-    tokenizer = Tokenizer.from_directory(folder)
+    WordPieceTokenizer(tiny.VOCAB).save(folder)
+    tokenizer = WordPieceTokenizer.from_directory(folder)
     model = QuestionAnsweringTask(tiny.config()).build_model()
     for variable in model.trainable_variables[-2:]:
         variable.assign(np.random.default_rng(1).normal(size=variable.shape))

@@ -17,7 +17,7 @@ from bert_tf.evaluation.ranking import ranking_metrics
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.reranking.options import RANKING_LOSSES
 from bert_tf.tasks.reranking.task import RerankingTask
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.batching import BatchSettings
 from tests import tiny
 from tests.sentence_folders import write
@@ -207,7 +207,7 @@ def test_a_relevant_document_without_text_counts_as_not_found(runs, tmp_path, ca
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(tiny.VOCAB)
+    return WordPieceTokenizer(tiny.VOCAB)
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +323,7 @@ def test_an_unknown_activation_or_loss_is_refused(tmp_path):
 def test_prompts_of_a_cross_encoder_are_not_passed_over(prompts, default, refused, logged, tmp_path, caplog):
     settings = {"model_type": "CrossEncoder", "prompts": prompts, "default_prompt_name": default}
     path = _write(tmp_path / "config_sentence_transformers.json", json.dumps(settings))
-    model, kind = ModelDescription(tiny.config(), Tokenizer(tiny.VOCAB), None), type(RerankingTask.options)
+    model, kind = ModelDescription(tiny.config(), WordPieceTokenizer(tiny.VOCAB), None), type(RerankingTask.options)
     for do_train in (False, True):
         options = kind(init_checkpoint=str(tmp_path), do_train=do_train)
         if refused:
@@ -339,7 +339,7 @@ def test_prompts_of_an_embedder_do_not_matter_to_a_reranker(tmp_path):
     prompts = {"prompts": {"all": "text: "}, "default_prompt_name": "all"}
     start = write(tmp_path, config_sentence_transformers=prompts)  # as older versions write it
     options = type(RerankingTask.options)(init_checkpoint=start, do_train=True)
-    RerankingTask.create(ModelDescription(tiny.config(), Tokenizer(tiny.VOCAB), None), None, options, None)
+    RerankingTask.create(ModelDescription(tiny.config(), WordPieceTokenizer(tiny.VOCAB), None), None, options, None)
 
 
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):

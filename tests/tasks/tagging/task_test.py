@@ -14,7 +14,7 @@ from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns, text_of
 from bert_tf.tasks.tagging.encoding import encode_sentences
 from bert_tf.tasks.tagging.options import TaggingOptions
 from bert_tf.tasks.tagging.task import TaggingTask, check_frozen, list_tags
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.batching import BatchSettings
 from bert_tf.training.run_config import RunConfig
 from bert_tf.training.trainer import Trainer
@@ -27,7 +27,7 @@ LABELS = ["B-FLAW", "B-QUAL", "I-FLAW", "I-QUAL", "O"]
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(list(tiny.VOCAB))
+    return WordPieceTokenizer(list(tiny.VOCAB))
 
 
 def examples(sentences) -> TaggedExamples:

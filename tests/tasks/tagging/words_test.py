@@ -10,7 +10,7 @@ from bert_tf.models import family_registry
 from bert_tf.tasks.tagging.words import encode_words
 from bert_tf.tokenization.registry import read_tokenizer
 from bert_tf.tokenization.word_boundaries import word_spans
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tiny
 
 VOCAB = [*tiny.VOCAB, "(", ")", "!", '"', "u", "ro", "##me", "中"]
@@ -18,7 +18,7 @@ VOCAB = [*tiny.VOCAB, "(", ")", "!", '"', "u", "ro", "##me", "中"]
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer(VOCAB)
+    return WordPieceTokenizer(VOCAB)
 
 
 def _read(tokenizer, *texts, length=16, stride=4):

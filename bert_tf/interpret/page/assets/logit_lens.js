@@ -1,6 +1,6 @@
 // Logit lens: the predictions of the masked-LM head at each position, from each layer.
 
-view("masked_words", "Logit lens", "Predictions of the masked-LM head at each position if the layer were the last: " +
+view("logit_lens", "Logit lens", "Predictions of the masked-LM head at each position if the layer were the last: " +
   "the most likely token and its probability. Layer 0 is the input of the first layer; the last one is the model's " +
   "prediction. Hover over a cell, or focus it with Tab and the arrow keys, for more.", show);
 
