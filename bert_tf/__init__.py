@@ -9,8 +9,6 @@ docs/reference/python_api.md lists all public names.
 """
 
 from bert_tf.utils import keras_names
-from bert_tf.utils.old_names import find_renamed
-from bert_tf.utils.public_names import provide_public_names
 
 __version__ = "0.2.0"
 __all__ = [
@@ -49,6 +47,8 @@ keras_names.announce()
 def __getattr__(name):
     """Imports a public name when it is first asked for, so that `import bert_tf` needs no TensorFlow."""
     if name in _OLD_NAMES:
+        from bert_tf.utils.old_names import find_renamed
+
         return find_renamed(__name__, _OLD_NAMES, name)
     if name not in __all__:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
@@ -60,5 +60,3 @@ def __getattr__(name):
     globals()[name] = value
     return value
 
-
-provide_public_names(__getattr__)

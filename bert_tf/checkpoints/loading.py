@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
@@ -30,7 +31,6 @@ from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.registry import TOKENIZERS
 from bert_tf.tokenization.table_registry import tokenizer_in
 from bert_tf.utils.files import brief, files_below, read_text
-from bert_tf.utils.public_names import public_name
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it classifies every token
@@ -105,10 +105,7 @@ class Bert:
         of_tokens = pooling is None
         layers = layers if isinstance(layers, str) else tuple(layers)
         options = {"layers": layers, "pooling": "mean" if of_tokens else pooling, "max_seq_length": max_seq_length}
-        key = tuple(options.values())
-        if key not in self._built:  # tracing takes longer than a few texts
-            self._built[key] = Extractor(self.encoder, self.tokenizer, **options)
-        extractor = self._built[key]
+        extractor = self._once(tuple(options.values()), lambda: Extractor(self.encoder, self.tokenizer, **options))
         return list(extractor.tokens(texts)) if of_tokens else extractor(texts)
 
     def predict(self, texts: Any, batch_size: int = 64) -> Any:
@@ -119,9 +116,15 @@ class Bert:
         Arguments, results and errors are those of `bert_tf.Predictor`, which also takes the model, and which is faster
         for single texts. The current weights are used: those of the encoder and of `head`.
         """
-        if "predictor" not in self._built:
-            self._built["predictor"] = public_name("Predictor")(self)
-        return self._built["predictor"](texts, batch_size)
+        predictor = sys.modules["bert_tf"].Predictor  # of a later package, which imports this one
+        return self._once("predictor", lambda: predictor(self))(texts, batch_size)
+
+    def _once(self, key, make):
+        """Returns what `make` returned for a key and the current encoder and head: tracing takes seconds."""
+        key = key, id(self.encoder), id(self.head)
+        if key not in self._built:
+            self._built[key] = make(), self.encoder, self.head  # as long as they live, no other has their ids
+        return self._built[key][0]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the current weights as {variable path: array}: encoder, head and `others`."""

@@ -23,8 +23,8 @@ class ConvertSettings(UserSettings):
 
     source: str | None = option(
         None,
-        "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or the "
-        "prefix of a TF1 checkpoint.",
+        "Model to convert: a Hugging Face, sentence-transformers or bert_tf directory, a KerasHub preset, or a TF1 "
+        "checkpoint (its directory or prefix).",
         name="from", required=True, group="Model", reads_model=True,
     )
     to: str | None = option(

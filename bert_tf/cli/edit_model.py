@@ -32,8 +32,8 @@ class EditModelSettings(UserSettings):
 
     model: str | None = option(
         None,
-        "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
-        "checkpoint.",
+        "Model to edit: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint (its "
+        "directory or prefix).",
         required=True, essential=True, reads_model=True,
     )
     output_dir: str | None = option(

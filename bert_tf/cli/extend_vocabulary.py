@@ -29,8 +29,8 @@ class ExtendVocabularySettings(CorpusSettings, UserSettings):
 
     model: str | None = option(
         None,
-        "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
-        "checkpoint.",
+        "Model to extend: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint (its "
+        "directory or prefix).",
         required=True, essential=True, reads_model=True,
     )
     output_dir: str | None = option_as(EditModelSettings, "output_dir")

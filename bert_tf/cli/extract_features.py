@@ -27,7 +27,8 @@ class ExtractFeaturesSettings(BatchPredictionSettings, UserSettings):
 
     model: str | None = option(
         None,
-        "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 checkpoint.",
+        "Encoder: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint (its directory or "
+        "prefix).",
         essential=True, reads_model=True,
     )
     init_checkpoint: str | None = option(

@@ -27,8 +27,8 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings, UserSettings):
 
     model: str | None = option(
         None,
-        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or the "
-        "prefix of a TF1 checkpoint.",
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or a TF1 "
+        "checkpoint (its directory or prefix).",
         required=True, essential=True, reads_model=True,
     )
     input_file: str | None = option(

@@ -34,8 +34,8 @@ class ProbeSettings(Dialect, UserSettings):
 
     model: str | None = option(
         None,
-        "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
-        "checkpoint.",
+        "Encoder: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or a TF1 checkpoint (its "
+        "directory or prefix).",
         required=True, group="Model", essential=True, reads_model=True,
     )
     train_file: str | None = option(

@@ -29,8 +29,8 @@ class ScoreTextSettings(BatchPredictionSettings, TokenizerSettings, UserSettings
 
     model: str | None = option(
         None,
-        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or the "
-        "prefix of a TF1 checkpoint.",
+        "Checkpoint with a masked-LM head: a Hugging Face directory, the --output_dir of `pretrain run`, or a TF1 "
+        "checkpoint (its directory or prefix).",
         required=True, essential=True, reads_model=True,
     )
     tokens: bool = option(

@@ -52,15 +52,15 @@ class TuneSettings(UserSettings):
     sampler: str | None = option(
         None,
         "How the values of --trials are chosen. random: independently of other trials; tpe: from the scores of earlier "
-        "trials, with Optuna's tree-structured Parzen estimator (requires pip install 'bert-tf[tune]'). Default: "
-        "random.",
+        "trials, with Optuna's tree-structured Parzen estimator (requires pip install 'bert-tf[tune]'). With "
+        "--trials, default: random.",
         choices=("random", "tpe"), requires=("trials",),
     )
     search_seed: int = option(0, "Random seed of the trials' values; a trial's own seed is a flag after `--`.", low=0)
     stages: int = option(
         1,
-        "Number of stages of successive halving: all trials are trained for few epochs, and the better half of each "
-        "stage for twice as many in the next; only the last stage has all epochs. With 1, every trial has all.",
+        "Number of stages of successive halving: each stage keeps the better half of the trials and doubles "
+        "the epochs; the last stage trains for all epochs. With 1, every trial trains for all epochs.",
         low=1,
     )
     keep_models: str = option(

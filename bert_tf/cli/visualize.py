@@ -26,8 +26,8 @@ class VisualizeSettings(UserSettings):
 
     model: str | None = option(
         None,
-        "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or the prefix of a TF1 "
-        "checkpoint.",
+        "Model to show: a Hugging Face, sentence-transformers, KerasHub or bert_tf directory, or a TF1 checkpoint (its "
+        "directory or prefix).",
         required=True, group="Model", essential=True, reads_model=True,
     )
     output_file: str | None = option(

@@ -110,7 +110,7 @@ def _contradictions(sample, indices, first):
 
 
 def _difference(one, other):
-    """Returns what differs in two targets: of sequences the first items that do."""
+    """Returns what differs in two targets: for sequences, the first items that differ."""
     if isinstance(one, frozenset):
         return sorted(one), sorted(other)
     if isinstance(one, tuple):

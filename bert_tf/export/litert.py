@@ -17,7 +17,7 @@ from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.quiet_logs import quiet
 from bert_tf.lite.litert_file import MODEL_FILE, TASK_FILE
 from bert_tf.tasks.text_lists import MISSING
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.tokenization.tokenizer_json import remove_repeated_vocabulary
 from bert_tf.utils import names
 from bert_tf.utils.files import write_text
 from bert_tf.utils.litert_runner import UP_TO, WHOLE, LitertRunner
@@ -89,8 +89,7 @@ def write_litert(
     inputs = {"text_inputs": list(served.text_inputs), "max_seq_length": served.max_seq_length}
     with tempfile.TemporaryDirectory() as folder:
         save_description(folder, served.task.config, served.tokenizer, served.task.labels)
-        if WHOLE_FILE not in served.tokenizer.FILES:  # other files have the same vocabulary, in less space
-            os.remove(os.path.join(folder, WHOLE_FILE))
+        remove_repeated_vocabulary(folder, served.tokenizer)
         write_text(os.path.join(folder, TASK_FILE), json.dumps({"task": served.task.name, **task_options, **inputs}))
         served.weight_specs, data = with_metadata(data, served.task, list(named), folder)
     with open(os.path.join(directory, MODEL_FILE), "wb") as file:

@@ -27,7 +27,7 @@ from bert_tf.export.serving_module import CLASSIFY, REGRESS, ServingModule
 from bert_tf.models.config_files import TASK_FILE
 from bert_tf.serving.exports import open_export
 from bert_tf.tokenization.table_registry import save_tables
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.tokenization.tokenizer_json import remove_repeated_vocabulary
 from bert_tf.utils import names
 from bert_tf.utils.files import temporary_path, write_text
 from bert_tf.utils.memory import return_free_memory
@@ -116,10 +116,10 @@ def _write_version(directory, served, task_options, facts, litert_model):
 
 
 def write_export_tokenizer(folder, tokenizer):
+    """Writes the tokenizer as the server reads it to a new directory."""
     os.makedirs(folder)
     save_tables(tokenizer, folder)
-    if WHOLE_FILE not in tokenizer.FILES:  # other files have the same vocabulary, in less space
-        os.remove(os.path.join(folder, WHOLE_FILE))
+    remove_repeated_vocabulary(folder, tokenizer)
 
 
 @contextlib.contextmanager

@@ -61,8 +61,8 @@ class LitertTextModel:
         name = self.task["task"]
         if name not in ANSWERS:
             raise ValueError(
-                f"{self._file.path} is a model for {name}; texts are answered by models for "
-                f"{', '.join(sorted(ANSWERS))}. Pass it token ids, as in docs/guides/litert.md."
+                f"{self._file.path} is a model for {name}, which does not take texts; models for "
+                f"{', '.join(sorted(ANSWERS))} do. Pass it token ids, as in docs/guides/litert.md."
             )
         with tempfile.TemporaryDirectory() as folder:
             self._file.unpack(folder)

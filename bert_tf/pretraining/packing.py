@@ -87,6 +87,6 @@ def _check(predictions, max_predictions, max_sentences):
         raise ValueError(f"A packed sequence must contain at least 1 example; got max_sentences {max_sentences}.")
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
-            f"A packed sequence must have room for all predictions of an example; got {predictions.max()} and "
-            f"max_predictions {max_predictions}; raise `max_predictions_per_seq`."
+            f"A packed sequence must have room for the predictions of each example; got {predictions.max()} "
+            f"predictions and room for {max_predictions}; raise `max_predictions_per_seq`."
         )

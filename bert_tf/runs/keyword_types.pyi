@@ -6,11 +6,11 @@ from typing import Any, TypedDict
 
 class FineTuningKeywords(TypedDict, total=False):
     init_checkpoint: str | os.PathLike[str] | None
-    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
-    checkpoint (.../bert_model.ckpt). May be a name on the Hugging Face Hub: organization/model."""
+    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint (its
+    directory or prefix). May be a name on the Hugging Face Hub: organization/model."""
     max_seq_length: int
-    """Maximum sequence length in tokens, including special tokens. Without `train`, a trained model keeps its own
-    by default, and so do published embedders and rerankers."""
+    """Maximum sequence length in tokens, including special tokens. Without training, the default is that of a
+    trained model, a published embedder or a published reranker."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     encoding: str | None
@@ -379,12 +379,12 @@ class PretrainingKeywords(TypedDict, total=False):
     do_lower_case: bool | None
     """Lowercase the text. Default: the checkpoint's setting, otherwise true."""
     init_checkpoint: str | os.PathLike[str] | None
-    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1
-    checkpoint (.../bert_model.ckpt). May be a name on the Hugging Face Hub: organization/model. Cannot be combined
-    with `start_embeddings=neighbors` or `start_positions=sinusoidal`."""
+    """Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint (its
+    directory or prefix). May be a name on the Hugging Face Hub: organization/model. Cannot be combined with
+    `start_embeddings=neighbors` or `start_positions=sinusoidal`."""
     max_seq_length: int
-    """Maximum sequence length in tokens, including special tokens. Without `input_file`, a trained model keeps its
-    own by default, and so do published embedders and rerankers."""
+    """Maximum sequence length in tokens, including special tokens. Without training, the default is that of a
+    trained model, a published embedder or a published reranker."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass, to save memory."""
     distillation_temperature: float

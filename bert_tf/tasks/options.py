@@ -47,8 +47,8 @@ class RunOptions(UserSettings):
     )
     init_checkpoint: str | None = option(
         None,
-        "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or the prefix of a TF1 "
-        "checkpoint (.../bert_model.ckpt).",
+        "Model to start from: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 checkpoint "
+        "(its directory or prefix).",
         group="Model", essential=True, decides_result="init_checkpoint", reads_model=True,
     )
     do_train: bool = option(False, "Train the model.", group="What to do", essential=True)
@@ -56,8 +56,8 @@ class RunOptions(UserSettings):
     do_predict: bool = option(False, "Predict for examples without labels.", group="What to do", essential=True)
     max_seq_length: int = option(
         128,
-        "Maximum sequence length in tokens, including special tokens. Without --do_train, a trained model keeps its "
-        "own by default, and so do published embedders and rerankers.",
+        "Maximum sequence length in tokens, including special tokens. Without training, the default is that of a "
+        "trained model, a published embedder or a published reranker.",
         low=3, group="Model", essential=True, decides_result="train_examples",
     )
     gradient_checkpointing: bool = option(

@@ -23,7 +23,7 @@ def check_merges(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]]):
 
 
 def effective_merges(merges: Sequence[tuple[str, str]], symbols: Iterable[str] | None = None) -> dict[str, int]:
-    """Returns what the merges make, and the number of the one merge that makes it.
+    """Returns {token: index of the merge that creates it}.
 
     SentencePiece merges two tokens whenever their concatenation is a token; tokenizer.json and merges.txt require the
     merge of exactly these two. Both have the same result if each token has a single merge, by which its own text

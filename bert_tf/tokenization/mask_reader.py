@@ -47,6 +47,21 @@ class MaskReader(tf.Module):
         """Path of the tokenizer's vocabulary file."""
         return self.tokenizer.asset_file
 
+    @property
+    def KIND(self) -> str:
+        """Kind of the tokenizer."""
+        return self.tokenizer.KIND
+
+    @property
+    def FILES(self) -> tuple[str, ...]:
+        """Names of the tokenizer's files."""
+        return self.tokenizer.FILES
+
+    @property
+    def settings(self) -> dict:
+        """Settings of the tokenizer."""
+        return self.tokenizer.settings
+
     def save(self, directory):
         """Writes the tokenizer's files."""
         self.tokenizer.save(directory)

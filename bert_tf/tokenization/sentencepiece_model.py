@@ -137,8 +137,10 @@ def _refusal(path, why):
 
 
 def _fields(data):
-    """Yields where a field begins, nearly all of which are pieces: they are counted before there is a message, 50 bytes
-    at least, for each."""
+    """Yields the offset of each field.
+
+    Nearly all are pieces, which are counted so that no message of 50 bytes or more is created for too many of them.
+    """
     at, end = 0, len(data)
     while at < end:
         yield at

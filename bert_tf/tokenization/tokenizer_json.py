@@ -126,6 +126,12 @@ def is_tokenizer_json(path: str | os.PathLike) -> bool:
     return os.path.basename(os.fspath(path)) == WHOLE_FILE
 
 
+def remove_repeated_vocabulary(directory: str | os.PathLike, tokenizer):
+    """Removes tokenizer.json from a saved tokenizer whose other files have the same vocabulary in less space."""
+    if WHOLE_FILE not in tokenizer.FILES:
+        os.remove(os.path.join(os.fspath(directory), WHOLE_FILE))
+
+
 def tokenizer_kind(path: str | os.PathLike) -> str:
     """Returns the KIND of the tokenizer in a tokenizer.json.
 

@@ -163,7 +163,7 @@ def _describe_numbers(flag):
     noun, low, high = {"integer": "integer", "float": "number"}[flag.kind], flag.low, flag.high
     article = "an" if noun == "integer" else "a"
     if low is not None and high is not None:
-        return f"{article} {noun} from {low:g} to {high:g}"
+        return f"{article} {noun} from {format_number(low)} to {format_number(high)}"
     if low is not None:
         known = {("integer", 1): "a positive integer", ("integer", 0): "a non-negative integer",
                  ("float", 0): "a non-negative number"}  # fmt: skip

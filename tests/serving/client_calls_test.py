@@ -252,7 +252,7 @@ def test_examples_of_a_stream(server, connect):
     assert [len(request.inputs[0].value.string_val) for request in server.requests] in ([2, 1], [1, 2])
     with pytest.raises(ValueError, match="Each example must be a string, or a dictionary with the key 'text'; got"):
         list(connect().stream([("a", "b")]))
-    with pytest.raises(ValueError, match="`in_flight` must be at least 1. Got 0"):
+    with pytest.raises(ValueError, match="`in_flight` must be at least 1; got 0"):
         list(connect().stream([], in_flight=0))
 
 

@@ -146,6 +146,7 @@ def test_the_config_of_sessions_joins_file_and_flags(tmp_path, half):
     assert session_config() == b""
     model = _served(half, Bundle(session_config=given))
     config.experimental.disable_output_partition_graphs = True  # no caller could ask for them
+    config.graph_options.rewrite_options.disable_tfg_optimizer = True
     with model.lease() as version:
         assert version.model._session._config == config
     assert _y(model) == [3.0]

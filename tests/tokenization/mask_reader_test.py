@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.export.saved_model import write_export_tokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.tokenization.table_registry import read_saved_tables
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
@@ -60,3 +62,8 @@ def test_there_is_always_a_column_for_a_position(tokenizer, texts):
 def test_a_vocabulary_without_the_mask_is_refused():
     with pytest.raises(ValueError, match=r"the mask token \[MASK\], but none of the 5 tokens of None is \[MASK\]"):
         MaskReader(WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]))
+
+
+def test_an_export_keeps_its_tokenizer(tmp_path):
+    write_export_tokenizer(tmp_path / "tokenizer", MaskReader(WordPieceTokenizer(VOCAB)))
+    assert read_saved_tables(tmp_path / "tokenizer").vocab == VOCAB

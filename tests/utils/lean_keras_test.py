@@ -13,8 +13,8 @@ import json, sys
 from bert_tf.utils.lean_keras import import_keras_without_extras
 import_keras_without_extras()
 import tensorflow as tf
-found = [name for name in ("sklearn", "matplotlib") if name in sys.modules]
 import keras
+found = [name for name in ("sklearn", "matplotlib") if name in sys.modules]
 layer = keras.layers.Dense(2)
 layer(tf.ones([1, 3]))
 import matplotlib, sklearn.base

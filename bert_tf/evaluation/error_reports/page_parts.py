@@ -87,7 +87,7 @@ def _main_metric(report, scores):
 
 
 def _title(name):
-    """Returns a metric's name as people write it; what else the name says, such as the split, stays."""
+    """Returns a metric's name as people write it; the rest of the name, such as the split, is kept."""
     return " ".join(_TITLES.get(word, word) for word in name.removeprefix("eval_").split("_"))
 
 

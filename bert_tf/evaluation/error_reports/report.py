@@ -106,7 +106,11 @@ class ErrorReport(abc.ABC):
         """Adds the error analysis to a page, each part in a section."""
 
     def in_order(self, order: str = "file") -> np.ndarray:
-        """Returns int [n]: the examples as the file has them, or "errors": the most confident errors first."""
+        """Returns the indices of the examples, int [n], in the file's order or with the most confident errors first.
+
+        Args:
+            order: "file" or "errors".
+        """
         return np.argsort(-self.severity, kind="stable") if order == "errors" else np.arange(len(self.examples))
 
     def worst(self, wrong: np.ndarray, most: int) -> np.ndarray:

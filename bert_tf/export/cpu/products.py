@@ -39,7 +39,7 @@ class DenseWeights:
 
 
 class GraphConstant:
-    """An array that becomes a constant of each graph that uses it: a single one, even if layers share it."""
+    """An array that becomes one constant of each graph that uses it, even if several layers share it."""
 
     def __init__(self, value: np.ndarray):
         self._value, self._graph, self._tensor = value, None, None

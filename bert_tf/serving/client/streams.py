@@ -12,9 +12,9 @@ FAILURES = (ValueError, OSError)  # ConnectionError and TimeoutError are subclas
 
 def check_stream_arguments(in_flight: int, batch_size: int, errors: str):
     """Raises ValueError for invalid arguments of a stream."""
-    for name, value in (("in_flight", in_flight), ("batch_size", batch_size)):
+    for name, value, default in (("in_flight", in_flight, IN_FLIGHT), ("batch_size", batch_size, BATCH)):
         if value < 1:
-            raise ValueError(f"`{name}` must be at least 1. Got {value}. 64 queries of one text each work well.")
+            raise ValueError(f"`{name}` must be at least 1; got {value}; use {default}, the default, if in doubt.")
     if errors not in ERRORS:
         raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}. Got {errors!r}.")
 

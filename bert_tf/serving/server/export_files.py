@@ -2,13 +2,15 @@
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from bert_tf.models.config_files import TASK_FILE
-from bert_tf.tokenization.fast_tokenizer import FastTokenizer, load_fast_tokenizer
+from bert_tf.lite.litert_file import TASK_FILE
 from bert_tf.utils.names import TOKENIZER_FOLDER
+
+if TYPE_CHECKING:
+    from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 
 _NOT_READ = "%s is not read: %s. Requests that need it are rejected."
 
@@ -32,11 +34,13 @@ def read_task_file(path: str) -> dict[str, Any]:
     return found
 
 
-def read_export_tokenizer(path: str) -> FastTokenizer | None:
+def read_export_tokenizer(path: str) -> "FastTokenizer | None":
     """Returns the tokenizer of the version in the directory `path`; None if it has none, or a damaged one."""
     folder = os.path.join(path, TOKENIZER_FOLDER)
     if not os.path.isdir(folder):
         return None
+    from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer  # here, because few requests need it
+
     try:
         return load_fast_tokenizer(folder)
     except (OSError, ValueError, KeyError, TypeError) as error:

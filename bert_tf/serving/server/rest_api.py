@@ -75,13 +75,17 @@ def answer(
     except HttpError:
         raise
     except ServingError as error:
-        failure = error
+        return _write_error(request, error)  # within the block: an error that is kept keeps the arrays of its frames
     except Exception as error:
-        failure = from_fault(error, f"{method} {path}")
-    message = failure.cut_message(JSON_BYTES)
+        return _write_error(request, from_fault(error, f"{method} {path}"))
+
+
+def _write_error(request, error):
+    """Returns (HTTP status, text) of an error in the form of the request's protocol; None for TensorFlow Serving's."""
+    message = error.cut_message(JSON_BYTES)
     if request:
-        return request.protocol.write_error(failure.http_status, message)
-    return failure.http_status, json_responses.error(message)
+        return request.protocol.write_error(error.http_status, message)
+    return error.http_status, json_responses.error(message)
 
 
 def _answer_adapted(request, method):

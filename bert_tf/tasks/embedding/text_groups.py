@@ -92,10 +92,15 @@ def read_text_groups(options, kind, with_scores):
         )
     by_score = evaluation_by(options.loss, options.eval_metric) == "spearman"
     if with_scores and options.where_given("label_column") is not None and not by_score:
-        raise ValueError(f"`label_column` requires a table; got queries with lists of texts, whose `scores` give "
-                         f"the margins: {path}; remove it.")  # fmt: skip
+        raise ValueError(
+            f"`label_column` requires a table; got {path}, which contains queries with lists of texts and takes their "
+            "margins from `scores`; remove `label_column`."
+        )
     if options.drop_empty:
-        raise ValueError(f"`drop_empty` requires a table; got queries with lists of texts: {path}; remove it.")
+        raise ValueError(
+            f"`drop_empty` requires a table; got {path}, which contains queries with lists of texts; remove "
+            "`drop_empty`."
+        )
     read = read_ranking_file(path, True, options.dialect, with_scores)
     examples = group_texts(read, one_negative=is_training and loss.texts == (3,))
     if not len(examples):

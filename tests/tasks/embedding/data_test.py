@@ -144,7 +144,7 @@ def test_margins(tmp_path, path):
     assert by_score["train"].labels == [5, 0] and by_score["dev"].labels == [1, 0]
     with pytest.raises(ValueError, match="`highest_score` cannot be combined with `loss=margin_mse`"):
         read(["train"], **columns, loss="margin_mse", highest_score=5.0)
-    with pytest.raises(ValueError, match="`label_column` requires a table; got queries with lists .*lists.jsonl"):
+    with pytest.raises(ValueError, match="`label_column` requires a table; got .*lists.jsonl, which contains queries"):
         read(["train"], train_file=str(lists), loss="margin_mse", label_column="label")
     none = write_jsonl(tmp_path / "none.jsonl", LISTS)
     message = "none.jsonl.*missing column 'scores'.*; create the file with `bert-tf data mine-negatives` and its"
@@ -209,7 +209,7 @@ def test_what_has_another_number_of_texts_or_other_labels_has_no_loss(loss, tmp_
 
 @pytest.mark.parametrize(("given", "message"), [
     ({"loss": "cosine"}, "lists.jsonl: `loss=cosine` requires pairs with scores; got queries with lists"),
-    ({"drop_empty": True}, "`drop_empty` requires a table; got queries with lists of texts: .*lists.jsonl"),
+    ({"drop_empty": True}, "`drop_empty` requires a table; got .*lists.jsonl, which contains queries with lists"),
 ])  # fmt: skip
 def test_what_lists_cannot_do(given, message, tmp_path):
     path = str(write_jsonl(tmp_path / "lists.jsonl", LISTS))

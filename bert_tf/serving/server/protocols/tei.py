@@ -158,7 +158,7 @@ def _examples(value):
         found = [tuple(texts(value, "inputs"))]
         value = None
     if len({*map(len, found)}) > 1 or len(found[0]) > 2:
-        raise invalid("'inputs' must be a text, a pair of texts, or a list of lists that all have one text or all two")
+        raise invalid("'inputs' must be a text, a pair of texts, or a list of lists, all with one text or all with two")
     return found, value is None
 
 
