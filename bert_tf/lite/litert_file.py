@@ -7,9 +7,9 @@ import zipfile
 from typing import Any
 
 from bert_tf.utils.files import path_text
+from bert_tf.utils.names import TASK_FILE as TASK_FILE
 
 MODEL_FILE = "model.tflite"  # of a version
-TASK_FILE = "task.json"  # as of a trained model: the task, its options, and the names of the texts of an example
 
 
 class LitertFile:

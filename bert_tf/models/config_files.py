@@ -13,8 +13,8 @@ from bert_tf.models.keras_hub_config import OF_KERAS, from_keras_hub, keras_hub_
 from bert_tf.models.lora import Lora
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import TASK_FILE as TASK_FILE
 
-TASK_FILE = "task.json"
 INPUT_POSITIONS, DECODER_POSITIONS = "bert/embeddings/position_embeddings", "cls/predictions/position_embeddings"
 CONFIG_FILES = ("bert_config.json", "config.json")
 # Of PEFT: settings and weights of LoRA adapters, and the older form of the weights.

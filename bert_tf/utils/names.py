@@ -39,6 +39,7 @@ EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 VECTOR_DTYPES = ("float32", "int8", "binary")  # of stored embeddings
 
+TASK_FILE = "task.json"  # of a trained model and an export: the task, its options, and the texts of an example
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
 GOLDEN_REQUESTS = "golden_requests"
 # The tokenizer, for what the graph does not answer.

@@ -66,4 +66,4 @@ def test_a_vocabulary_without_the_mask_is_refused():
 
 def test_an_export_keeps_its_tokenizer(tmp_path):
     write_export_tokenizer(tmp_path / "tokenizer", MaskReader(WordPieceTokenizer(VOCAB)))
-    assert read_saved_tables(tmp_path / "tokenizer").vocab == VOCAB
+    assert read_saved_tables(tmp_path / "tokenizer").vocab == list(VOCAB)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from bert_tf.lite.litert_file import TASK_FILE
-from bert_tf.utils.names import TOKENIZER_FOLDER
+from bert_tf.utils.names import TASK_FILE, TOKENIZER_FOLDER
 
 if TYPE_CHECKING:
     from bert_tf.tokenization.fast_tokenizer import FastTokenizer
