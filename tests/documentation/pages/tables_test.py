@@ -60,10 +60,12 @@ def test_the_reference_explains_every_flag(name):
 
 def test_flags_that_all_fine_tuning_commands_share_are_on_one_page():
     shared = cli_reference.common_rows()
-    assert len(shared) > 50 and all(row in cli_reference.training_page() for row in shared)
+    together = cli_reference.training_page()
+    assert len(shared) > 50 and all(row in together for row in shared)
     for name in cli_reference.FINE_TUNING:
-        assert not any(row in cli_reference.page(name) for row in shared), name
-        assert "| `--train_file` |" in cli_reference.page(name)
+        page = cli_reference.page(name)
+        assert not any(row in page for row in shared), name
+        assert "| `--train_file` |" in page
 
 
 def test_flags_that_several_commands_share_are_on_one_page():
@@ -71,8 +73,9 @@ def test_flags_that_several_commands_share_are_on_one_page():
     names = [row.split("`")[1] for row in shared]
     assert len(names) > 20 and len(set(names)) == len(names)  # a name that has two meanings is not among them
     for name in commands.PROGRAMS:
+        page = cli_reference.page(name)
         essential = {f"--{flag.name}" for flag in commands.load_command(name).FLAGS if flag.essential}
-        assert {row.split("`")[1] for row in shared if row in cli_reference.page(name)} <= essential, name
+        assert {row.split("`")[1] for row in shared if row in page} <= essential, name
 
 
 def test_a_flag_becomes_a_row():
