@@ -100,7 +100,8 @@ def checked_members(value: Any, required: Sequence[str], optional: Sequence[str]
     known = (*required, *optional)
     for name in value:
         if name not in known:
-            raise invalid(f"{where} has the unsupported member {quoted(name)}; it may have {', '.join(known)}")
+            allowed = ", ".join(known) or "none"
+            raise invalid(f"{where} has the unsupported member {quoted(name)}; it may have {allowed}")
     if isinstance(value, json_requests.RepeatedKeys):
         raise invalid(f"{where} must not repeat a member")
     found = {name: member for name, member in value.items() if member is not None}

@@ -16,8 +16,9 @@ def check_dimensions(version, signature, members) -> int | None:
     dimensions = member(members, "dimensions", int)
     if dimensions is None:
         return None
-    whole = signature.outputs["embedding"].shape[-1]
-    trained = [size for size in version.model.task.get("matryoshka_dims", []) if whole is None or size < whole]
+    shape = signature.outputs["embedding"].shape
+    whole = shape[-1] if shape else None
+    trained = [size for size in version.model.task.get("matryoshka_dims") or [] if whole is None or size < whole]
     allowed = sorted({*trained, *([] if whole is None else [whole])})
     if dimensions not in allowed:
         raise invalid(
