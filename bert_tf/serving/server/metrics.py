@@ -63,7 +63,7 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
     Args:
         model: its name, or "" if no such model is served.
         api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST, "predict", "classify" or "regress",
-            and "" for queries about a model.
+            the name of another protocol, and "" for queries about a model.
         entrypoint: "GRPC" or "REST".
         status: name of its canonical code, "OK" or "INVALID_ARGUMENT" and the like.
         seconds: from its arrival to its answer.

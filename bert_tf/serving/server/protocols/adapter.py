@@ -23,7 +23,8 @@ class AdapterRequest:
 
     Attributes:
         registry: registry of the served models.
-        protocol: the protocol, in whose form errors are written; an adapter may set another one.
+        protocol: the protocol in whose form errors are written and whose name metrics count; an adapter may set another
+            one.
         path: path of the request.
         groups: the groups of the route's pattern.
         body: body of the request.
@@ -58,7 +59,7 @@ class Protocol:
     """A protocol on the REST port.
 
     Attributes:
-        name: one of `names.PROTOCOLS`.
+        name: one of `names.PROTOCOLS`, or "vertex".
         routes: {(method, pattern of the whole path): function from an AdapterRequest to the text of the response}.
         write_error: write_error(HTTP status, message) -> (HTTP status, text of the response).
         ready_paths: paths whose GET says by its HTTP status whether all models are available.

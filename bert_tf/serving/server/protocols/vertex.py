@@ -65,5 +65,5 @@ def _new(path):
 
 
 def _predict(request: AdapterRequest) -> str:
-    """Returns `predictions` for `instances`; `parameters` are of the model's own, and no model here has any."""
+    """Returns `predictions` for `instances`. Vertex AI's `parameters` are refused, because no model here has any."""
     return predict_rows(request, request.members(("instances",)))
