@@ -12,6 +12,7 @@ from absl import logging
 import bert_tf
 from bert_tf.cli import command_runner, serve
 from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.protocols.vertex import VertexSettings
 from bert_tf.serving.server.settings import IgnoredSettings
 from bert_tf.utils.settings import flags_of, options_of
 from tests.conftest import ROOT
@@ -199,7 +200,7 @@ def test_a_socket_in_place_of_a_port(base_path, tmp_path):
 
 def test_whether_the_config_can_be_reloaded_is_said_by_its_flag_or_left_to_the_config_file(log):
     def options(*words):
-        found = serve._options(_settings(*words), {})
+        found = serve._options(_settings(*words), {}, VertexSettings())
         return found.enable_model_config_reload, found.model_config_reload_base_paths
 
     assert options() == (None, ())
