@@ -336,15 +336,18 @@ def _options(settings, routes, vertex):
     from bert_tf.serving.server.grpc_channel import read_arguments
     from bert_tf.serving.server.options import ServerOptions
     from bert_tf.serving.server.server_tls import read_tls
+    from bert_tf.serving.server.web_page import PATHS
 
     monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
+    metrics_path = metrics.read_path(monitoring) if monitoring else None
+    vertex.check_pages([*filter(None, [metrics_path]), *(PATHS if settings.ui else ())])
     return options_of(
         ServerOptions, settings,
         port=settings.port or (None if settings.grpc_socket_path else 0),
         grpc_socket_path=settings.grpc_socket_path or None,
         grpc_channel_arguments=read_arguments(settings.grpc_channel_arguments or ""),
         limits=options_of(Limits, settings),
-        metrics_path=metrics.read_path(monitoring) if monitoring else None,
+        metrics_path=metrics_path,
         tls=read_tls(ssl) if ssl else None,
         routes=routes,
         protocols=[vertex.protocol()],

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 
 import grpc
@@ -142,18 +141,7 @@ def stubs(model_server):
 @pytest.fixture(scope="session")
 def rest(model_server):
     """rest(path, body=None, method=None) -> (status, JSON or "")."""
-
-    def ask(path, body=None, method=None):
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://localhost:{model_server.rest_port}{path}", data, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                status, text = response.status, response.read()
-        except urllib.error.HTTPError as error:
-            status, text = error.code, error.read()
-        return status, json.loads(text) if text else ""
-
-    return ask
+    return functools.partial(send, model_server)
 
 
 @pytest.fixture

@@ -42,6 +42,11 @@ def test_without_or_with_damaged_files(tmp_path, log):
         assert read_task_file(str(tmp_path)) == {}
         assert "task.json is not read: " in log.pop()
     (tmp_path / TOKENIZER_FOLDER).mkdir()
-    (tmp_path / TOKENIZER_FOLDER / "tokenizer_tables.json").write_text('{"kind": "wordpiece"}')
-    assert read_export_tokenizer(str(tmp_path)) is None
-    assert "tokenizer is not read: " in log.pop()
+    for text in (
+        "[]", "{", '{"kind": "wordpiece"}', '{"a": ' * 10**5, '{"kind": ["wordpiece"], "template": {}, "settings": {}}',
+        '{"kind": "wordpiece", "template": 3, "settings": []}', '{"kind": "unigram", "template": [], "settings": "a"}',
+        '{"kind": "byte_bpe", "template": {"before": 3, "after": null}, "settings": {}}',
+    ):  # fmt: skip
+        (tmp_path / TOKENIZER_FOLDER / "tokenizer_tables.json").write_text(text)
+        assert read_export_tokenizer(str(tmp_path)) is None
+        assert "tokenizer is not read: " in log.pop()

@@ -38,6 +38,9 @@ _STRANGE = (
     ["a"], ["a", ["b"]], [["a", "b", "c"]], {"b64": "YQ=="}, {"text": "a"}, {"text": 1}, [{"text": "a"}],
     [{"name": "text"}], ["a"] * 300, [0] * 40, [10**6, 10**6], [-1], "INT64", "FP16", "BYTES", "ids", "base64", "Left",
 )  # fmt: skip
+_HEADERS = (
+    "a", "7", "tfs-model-name=embedder", "tfs-model-name=", "tfs-model-name=\xff", "\xe9", "=", ",,", "text/html",
+)  # fmt: skip
 _KINDS = (_JSON, _CSV, _LINES, "application/octet-stream", "", "text/csv; charset=latin-1", "a/b/c")
 
 
@@ -73,7 +76,7 @@ def requests(seed: int, n: int) -> Iterator[ProtocolRequest]:
             path = rng.choice((path + "/", path + "x", path.upper(), "/v2/models//infer", "/v2/models/%00"))
         if rng.random() < 0.03:
             name = rng.choice(("Accept", "Inference-Header-Content-Length", _ATTRIBUTES))
-            headers[name] = rng.choice(("a", "7", "tfs-model-name=embedder", "tfs-model-name=", "=", ",,", "text/html"))
+            headers[name] = rng.choice(_HEADERS)
         yield ProtocolRequest(kind, method, path, headers, body)
 
 

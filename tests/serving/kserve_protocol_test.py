@@ -1,10 +1,16 @@
 """KServe's V2 protocol: health, metadata and infer, with tensors in JSON."""
 
 import json
+import types
 
 import numpy as np
 import pytest
 
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import LIMITS
+from bert_tf.serving.server.dtypes import as_dtype
+from bert_tf.serving.server.protocols import kserve_v2
+from bert_tf.serving.server.tensorflow_messages import model_pb2
 from tests import other_envs
 from tests.serving.requests import send
 
@@ -65,7 +71,7 @@ def test_texts(kserve):
         ("label", "BYTES"), ("labels", "BYTES"), ("probabilities", "FP32")
     ]  # fmt: skip
     assert outputs((status, found))["probabilities"] == [[0.25, 0.75], [0.75, 0.25]]
-    assert "id" not in kserve({"inputs": [TEXT]}, "/v2/models/film/versions/3/infer")[1]
+    assert "id" not in kserve({"inputs": [TEXT | {"parameters": {}}]}, "/v2/models/film/versions/3/infer")[1]
 
 
 def test_numbers_of_another_signature_flat_or_nested(kserve):
@@ -78,6 +84,40 @@ def test_numbers_of_another_signature_flat_or_nested(kserve):
     assert outputs(kserve({"inputs": [SCALE, X], "outputs": wanted, **NUMBERS})) == {"total": [2, 3]}
 
 
+def test_a_model_without_a_default_signature(film, kserve, monkeypatch):
+    with film._registry.lease(model_pb2.ModelSpec(name="film")) as version:
+        monkeypatch.delitem(version.model.signatures, "serving_default")
+    assert kserve(path="/v2/models/film/ready")[0] == 200
+    assert outputs(kserve({"inputs": [X, SCALE], **NUMBERS}))["total"] == [2, 3]
+    rows = {"signature_name": "numbers", "instances": [{"x": [1, 2, 3], "scale": 2}]}
+    assert kserve(rows, "/invocations") == (200, {"predictions": [{"y": [2.0, 4.0, 6.0], "total": 2}]})
+    refused = 400, {"error": 'Serving signature name: "serving_default" not found in signature def'}
+    for path, body in ((PATH, {"inputs": [TEXT]}), ("/v2/models/film", None), ("/invocations", ["a"])):
+        assert kserve(body, path) == refused
+    assert kserve(b"a\n", "/invocations", content_type="text/csv") == refused
+
+
+@pytest.mark.parametrize(
+    "datatype, least, most",
+    [("UINT8", 0, 255), ("INT8", -128, 127), ("UINT16", 0, 65535), ("INT16", -32768, 32767), ("FP16", -65504, 65504)],
+)
+def test_narrow_numbers_are_those_of_the_type(datatype, least, most):
+    kind = kserve_v2._DTYPES[datatype]
+    endpoint = types.SimpleNamespace(tensor="x:0", dtype=as_dtype(kind), shape=None)
+    signature = types.SimpleNamespace(inputs={"x": endpoint}, is_fragile=False, checks_shapes=False)
+
+    def read(*data):
+        tensor = {"name": "x", "shape": [len(data)], "datatype": datatype, "data": list(data)}
+        return kserve_v2._inputs([tensor], signature, LIMITS)["x"]
+
+    found = read(least, most)
+    assert (found.dtype, found.tolist()) == (kind, [least, most])
+    message = f"'data' of the input x must be {datatype}, from {least} to {most}; got "
+    for outside in (least - 33, most + 33):
+        with pytest.raises(ServingError, match=message):
+            read(0, outside)
+
+
 @pytest.mark.parametrize(
     "body, message",
     [
@@ -87,7 +127,8 @@ def test_numbers_of_another_signature_flat_or_nested(kserve):
         ({"inputs": [TEXT, TEXT]}, "must not repeat the input text"),
         ({"inputs": [TEXT | {"name": "words"}]}, "Sent extra: {words}"),
         ({"inputs": [TEXT | {"name": ["text"]}]}, "'name' must be a string"),
-        ({"inputs": [TEXT | {"parameters": {}}]}, 'unsupported member "parameters"'),
+        ({"inputs": [TEXT | {"parameters": {"binary_data_size": 9}}]}, '"binary_data_size"; it may have none'),
+        ({"inputs": [TEXT | {"parameters": []}]}, "'parameters' must be a JSON object"),
         ({"inputs": [TEXT | {"shape": [3]}]}, "'data' of the input text must have 3 elements"),
         ({"inputs": [TEXT | {"shape": [-1]}]}, "must be a list of sizes; got [-1]"),
         ({"inputs": [TEXT | {"shape": [0] * 99, "data": []}]}, "A tensor may have 32 axes"),
@@ -113,7 +154,9 @@ def test_refusals(kserve, body, message):
 def test_other_models_methods_and_forms(kserve):
     assert kserve(path="/v2/models/nobody") == (404, {"error": "Servable not found for request: Latest(nobody)"})
     assert kserve({"inputs": [TEXT]}, "/v2/models/film/versions/4/infer")[0] == 404
-    assert kserve({"inputs": [TEXT]}, f"/v2/models/film/versions/{2**63}/infer")[0] == 400
+    for digits in (str(2**63), "9" * 30):
+        status, answer = kserve({"inputs": [TEXT]}, f"/v2/models/film/versions/{digits}/infer")
+        assert (status, answer["error"]) == (400, f"Failed to convert version: {digits} to numeric.")
     assert kserve(path=PATH) == (400, {"error": f"Malformed request: GET {PATH}"})
     status, answer = kserve({"inputs": [TEXT]}, inference_header_content_length="9")
     assert (status, answer["error"].partition(" ")[0]) == (400, "Inference-Header-Content-Length")

@@ -2,21 +2,8 @@
 
 import re
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from bert_tf.serving.server import metrics
-
-
-def samples():
-    """{(name, labels): value} of the page now; the parser adds `_total` to the names of counters."""
-    families = text_string_to_metric_families(metrics.prometheus_text().decode())
-    found = [each for family in families for each in family.samples]
-    return {(each.name.removesuffix("_total"), frozenset(each.labels.items())): each.value for each in found}
-
-
-def grown(before, name, **labels):
-    key = (name, frozenset(labels.items()))
-    return samples()[key] - before.get(key, 0)
+from tests.serving.metrics_page import grown, samples
 
 
 def test_requests_count_under_tensorflow_serving_s_names():

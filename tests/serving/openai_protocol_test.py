@@ -7,12 +7,13 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.serving.server import metrics
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.server.protocols import embeddings
 from bert_tf.serving.server.protocols.adapter import AdapterRequest
 from bert_tf.serving.server.protocols.openai import OPENAI
 from tests import other_envs
 from tests.serving import models
+from tests.serving.metrics_page import grown, samples
 from tests.serving.requests import send
 
 PATH = "/v1/embeddings"
@@ -78,6 +79,15 @@ def test_shorter_embeddings_have_length_1_where_the_model_normalizes(monkeypatch
         np.testing.assert_array_equal(embeddings.embed(request, version, None, {}, None), vectors)
 
 
+def test_dimensions_of_a_model_that_states_none():
+    for shape, task in ((None, {"matryoshka_dims": None}), ((), {}), ((None, 4), {"matryoshka_dims": None})):
+        signature = types.SimpleNamespace(outputs={"embedding": types.SimpleNamespace(shape=shape)})
+        version = types.SimpleNamespace(name="m", model=types.SimpleNamespace(task=task))
+        assert embeddings.check_dimensions(version, signature, {}) is None
+        with pytest.raises(ServingError, match="'dimensions' must be (4|left out), since the model m was"):
+            embeddings.check_dimensions(version, signature, {"dimensions": 3})
+
+
 @pytest.mark.parametrize(
     "body, status, message",
     [
@@ -133,12 +143,16 @@ def test_protocols_are_chosen(film_path):
 
 
 def test_metrics_have_the_name_of_the_protocol(ask):
+    before = samples()
     ask(PATH, {"model": "embedder", "input": "a"})
     ask(PATH, {"model": "nobody", "input": "a"})
-    text = metrics.prometheus_text().decode()
-    assert 'request_latency_count{API="openai",entrypoint="REST",model_name="embedder"}' in text
-    assert 'request_count{model_name="",status="NOT_FOUND"}' in text
-    assert 'model_name="nobody"' not in text
+    ask("/rerank", {"query": "a", "texts": ["a"]})
+    ask("/rerank", {"query": "a", "documents": ["a"]})
+    for api, model in (("openai", "embedder"), ("tei", "reranker"), ("rerank", "reranker")):
+        labels = {"API": api, "entrypoint": "REST", "model_name": model}
+        assert grown(before, ":tensorflow:serving:request_latency_count", **labels) == 1
+    assert grown(before, ":tensorflow:serving:request_count", model_name="", status="NOT_FOUND") == 1
+    assert not any(("model_name", "nobody") in labels for _, labels in samples())
 
 
 @pytest.mark.slow

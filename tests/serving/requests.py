@@ -61,11 +61,11 @@ def check(call, request, code, message):
         assert caught.value.details() == message
 
 
-def send(server, path, body=None, **headers):
+def send(server, path, body=None, method=None, **headers):
     """Sends a body, bytes or a JSON value, to a server's REST port; returns (HTTP status, JSON or "")."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = urllib.request.Request(f"http://localhost:{server.rest_port}{path}", data, named)
+    request = urllib.request.Request(f"http://localhost:{server.rest_port}{path}", data, named, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             status, text = response.status, response.read()

@@ -1,5 +1,8 @@
 """SageMaker's GET /ping and POST /invocations, and the variables of Vertex AI."""
 
+import csv
+import http.client
+
 import pytest
 
 from bert_tf.cli import serve as serve_command
@@ -7,7 +10,8 @@ from bert_tf.serving.server.protocols.vertex import read_environment
 from tests.serving import models
 from tests.serving.requests import BAD, GOOD, send
 
-PATH, ATTRIBUTES = "/invocations", "x_amzn_sagemaker_custom_attributes"
+PATH, ATTRIBUTES_NAME = "/invocations", "X-Amzn-SageMaker-Custom-Attributes"
+ATTRIBUTES = ATTRIBUTES_NAME.replace("-", "_")
 CSV, LINES = {"content_type": "text/csv; charset=utf-8"}, {"content_type": "application/jsonlines"}
 
 
@@ -26,13 +30,14 @@ def test_ping(film_alone, tmp_path):
     "body, headers",
     [
         ({"instances": ["good", "no"]}, {}),
-        ({"instances": [{"text": "good"}, {"text": "no"}]}, {"accept": "text/html, application/json;q=0.9"}),
+        ({"instances": [{"text": "good"}, {"text": "no"}]}, {"accept": "text/html, Application/JSON;q=0.9"}),
         (["good", "no"], {"content_type": "application/json; charset=utf-8", "accept": "*/*"}),
         (["good", "no"], {ATTRIBUTES: "tfs-model-name=film"}),
-        (b'"good"\n\n{"text": "no"}'.replace(b'"good"', b'{"text": "good"}'), LINES),
+        (b'{"text": "good"}\n\n{"text": "no"}', LINES),
         (b'"good"\r\n"no"\r\n', LINES),
         (b"good\nno\n", CSV),
         (b'"good"\r\n\r\n"no"', CSV),
+        (b"\xef\xbb\xbfgood\nno", CSV),
     ],
 )
 def test_rows(film_alone, body, headers):
@@ -65,6 +70,9 @@ def test_csv_has_a_column_for_each_input(pairs):
         (["a"], {"accept": "application/jsonlines"}, "Accept must allow application/json"),
         (["a"], {ATTRIBUTES: "tfs-model-version=3"}, "tfs-model-version, which is not supported"),
         (["a"], {ATTRIBUTES: "tfs-model-name=nobody"}, "Servable not found"),
+        (["a"], {ATTRIBUTES: "tfs-model-name=\xff"}, f"The header {ATTRIBUTES_NAME} must be ASCII; got tfs-"),
+        (["a"], {"content_type": "application/json\xe9"}, "The header Content-Type must be ASCII"),
+        (["a"], {"accept": "*/*; \xe9"}, "The header Accept must be ASCII"),
         (b"a\n\xff", CSV, "The body must be CSV in UTF-8"),
         (b'"a', CSV, "The body must be CSV in UTF-8"),
         (b"\n" * 5, CSV, "No values in 'instances' array"),
@@ -83,6 +91,26 @@ def test_refusals(film_alone, body, headers, message):
     assert set(answer) == {"error"} and message in answer["error"]
 
 
+def test_a_long_cell_is_refused_whatever_limit_a_library_gave_csv(film_alone):
+    body, before = b"a" * 2**17, csv.field_size_limit(2**24)
+    try:
+        assert film_alone(body, **CSV)[0] == 200
+        status, answer = film_alone(body + b"a", **CSV)
+    finally:
+        csv.field_size_limit(before)
+    assert (status, answer["error"]) == (400, "The body must be CSV in UTF-8: field larger than field limit (131072)")
+
+
+def test_each_accept_header_counts(film):
+    connection = http.client.HTTPConnection("localhost", film.rest_port, timeout=60)
+    connection.putrequest("POST", PATH)
+    for name, value in (("Accept", "text/csv"), ("Accept", "application/json"), ("Content-Length", "8")):
+        connection.putheader(name, value)
+    connection.endheaders(b'["good"]')
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
 def test_a_server_of_several_models_needs_a_name(ask):
     status, answer = ask(PATH, ["a"])
     assert status == 400
@@ -95,7 +123,7 @@ def test_vertex_routes(film_path):
     with models.serve_quickly(film_path, protocols=[vertex.protocol()]) as server:
         assert send(server, "/ok")[0] == 200
         path = stated["AIP_PREDICT_ROUTE"]
-        assert send(server, path, {"instances": ["good", {"text": "no"}][:1]}) == (200, {"predictions": [GOOD]})
+        assert send(server, path, {"instances": ["good", "no"]}) == (200, {"predictions": [GOOD, BAD]})
         status, answer = send(server, path, {"instances": ["good"], "parameters": {"top": 1}})
         assert (status, answer["error"]) == (
             400, 'The body has the unsupported member "parameters"; it may have instances'
@@ -108,6 +136,17 @@ def test_vertex_routes_that_are_tensorflow_servings_stay_so(film_path):
         assert "model_version_status" in send(server, "/v1/models/film")[1]
         body = {"instances": ["good"], "signature_name": "serving_default"}
         assert send(server, "/v1/models/film:predict", body) == (200, {"predictions": [GOOD]})
+
+
+def test_vertex_health_has_no_path_of_another_page(tmp_path):
+    config = tmp_path / "monitoring"
+    config.write_text('prometheus_config { enable: true path: "/ok" }')
+    monitored = {"monitoring_config_file": str(config)}
+    for path, given in (("/ok", monitored), ("/", {"ui": True}), ("/ui/models.json", {"ui": True})):
+        vertex = read_environment({"AIP_HEALTH_ROUTE": path})
+        with pytest.raises(ValueError, match=f"AIP_HEALTH_ROUTE must differ .*; got {path}. Choose another path"):
+            serve_command._options(serve_command.SETTINGS().give(given), {}, vertex)
+        serve_command._options(serve_command.SETTINGS(), {}, vertex)
 
 
 def settings_of(environment, **given):

@@ -1,5 +1,9 @@
 """A SavedModel in memory: by which threads a request is computed, and what preparing it costs."""
 
+import threading
+import time
+from concurrent import futures
+
 import numpy as np
 import pytest
 
@@ -48,6 +52,24 @@ def test_a_graph_that_is_not_made_for_it_is_left_to_its_callers_thread(model, mo
     monkeypatch.setattr(internals, "run_session", lambda session, pool, *request: threads.append(pool))
     model.run(*_request(model))
     assert set(threads) == {saved_model._CALLERS_THREAD}
+
+
+def test_the_tokenizer_is_read_once_for_threads_that_need_it_together(model, monkeypatch):
+    reads, start = [], threading.Barrier(4)
+
+    def read(path):
+        reads.append(path)
+        time.sleep(0.05)  # so that the others ask meanwhile
+        return "tokenizer"
+
+    def ask():
+        start.wait()
+        return model.read_tokenizer()
+
+    monkeypatch.setattr(saved_model, "read_export_tokenizer", read)
+    with futures.ThreadPoolExecutor(4) as pool:
+        found = [each.result() for each in [pool.submit(ask) for _ in range(4)]]
+    assert (found, len(reads)) == (["tokenizer"] * 4, 1)
 
 
 def test_a_request_that_fails_counts_no_more(model):

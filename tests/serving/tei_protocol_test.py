@@ -1,10 +1,15 @@
 """The API of text-embeddings-inference: what is followed, what is refused, and the form of errors."""
 
 import json
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
 
+from bert_tf.serving.errors import unavailable
+from bert_tf.serving.server.protocols import embeddings
+from bert_tf.serving.server.protocols.tei import TEI
 from tests import other_envs, tiny
 from tests.serving import models
 from tests.serving.requests import send
@@ -125,6 +130,33 @@ def test_info_and_health(ask, embedder):
     assert (found["model_id"], found["max_input_length"], found["max_client_batch_size"]) == ("embedder", 16, 4096)
 
 
+def test_info_of_a_classifier(task_exports):
+    with models.serve_quickly(task_exports["classifier"], "classifier", rest_api_protocols=("tei",)) as server:
+        status, found = send(server, "/info")
+    assert status == 200
+    assert found["model_type"] == {"classifier": {"id2label": {"0": "bad", "1": "good"}}}
+
+
+@pytest.mark.parametrize(
+    "status, found, error_type",
+    [(400, 422, "Validation"), (404, 424, "Backend"), (413, 413, "Validation"), (415, 415, "Validation"),
+     (429, 429, "Overloaded"), (500, 424, "Backend"), (503, 429, "Overloaded"), (504, 424, "Backend")],
+)  # fmt: skip
+def test_statuses_of_errors(status, found, error_type):
+    assert TEI.write_error(status, "no") == (found, f'{{"error": "no", "error_type": "{error_type}"}}')
+
+
+def test_when_to_ask_a_busy_server_again(embedder, monkeypatch):
+    def refuse(*_):
+        raise unavailable("busy")
+
+    monkeypatch.setattr(embeddings, "run_predict", refuse)
+    request = urllib.request.Request(f"http://localhost:{embedder.rest_port}/embed", b'{"inputs": "a"}')
+    with pytest.raises(urllib.error.HTTPError) as caught, urllib.request.urlopen(request, timeout=60):
+        pass
+    assert (caught.value.code, caught.value.headers["Retry-After"]) == (429, "1")
+
+
 def test_without_the_rerank_protocol_its_path_is_teis(embedder):
     assert send(embedder, "/rerank", {"query": "a", "documents": ["a"]})[1]["error_type"] == "Validation"
     assert send(embedder, "/rerank", {"query": "a", "texts": ["a"]}) == (
@@ -146,6 +178,8 @@ def test_without_the_rerank_protocol_its_path_is_teis(embedder):
         ("/predict", {"inputs": ["a", "b"]}, "'inputs' must be texts for the model classifier"),
         ("/predict", {"inputs": [["a"], ["a", "b"]]}, "all have one text or all two"),
         ("/predict", {"inputs": [["a"], 3]}, "got JSON Number"),
+        ("/predict", {"inputs": [["a"], "b"]}, "got JSON String at index 1"),
+        ("/predict", {"inputs": ["a", ["b"]]}, 'got ["b"] at index 1'),
         ("/rerank", {"texts": ["a"]}, "must have the member 'query'"),
         ("/rerank", {"query": "a", "texts": ["a", " "]}, "index 1 is blank"),
         ("/rerank", {"query": "a", "texts": ["a"], "documents": ["a"]}, 'unsupported member "documents"'),

@@ -42,6 +42,6 @@ def read_export_tokenizer(path: str) -> "FastTokenizer | None":
 
     try:
         return load_fast_tokenizer(folder)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         logging.warning(_NOT_READ, folder, error)
         return None

@@ -286,7 +286,7 @@ class RestServer:
         headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
         if self._options.rest_api_enable_cors_support:
             headers |= _CORS
-        if status == 503:
+        if status in (429, 503):
             headers["Retry-After"] = "1"
         if status == 405:
             headers["Allow"] = "GET, HEAD, POST"

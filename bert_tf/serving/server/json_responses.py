@@ -71,7 +71,7 @@ def document(value: Any) -> str:
     if isinstance(value, np.generic):
         return document(np.asarray(value))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_encode(key)}: {document(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_encode(str(key))}: {document(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return _list(map(document, value))
     return _string(value) if isinstance(value, bytes) else _encode(value)

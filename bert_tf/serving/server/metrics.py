@@ -7,7 +7,7 @@ name of a served model, or "": a label that callers can choose freely would grow
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import grpc
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -63,7 +63,7 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
     Args:
         model: its name, or "" if no such model is served.
         api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST, "predict", "classify" or "regress",
-            and "" for queries about a model.
+            the name of another protocol, and "" for queries about a model.
         entrypoint: "GRPC" or "REST".
         status: name of its canonical code, "OK" or "INVALID_ARGUMENT" and the like.
         seconds: from its arrival to its answer.
@@ -81,10 +81,14 @@ def observe_tokens(model: str, counts: TokenCounts):
 
 
 @contextlib.contextmanager
-def request(registry, spec, api: str, entrypoint: str) -> Iterator:
+def request(registry, spec, api: str | Callable[[], str], entrypoint: str) -> Iterator:
     """Counts the block as one request, with the status of the block: OK, a ServingError or an internal error.
 
-    The model is the one that `spec`, a ModelSpec, names at the end of the block.
+    Args:
+        registry: registry of the served models.
+        spec: the ModelSpec that names the model at the end of the block.
+        api: as in `observe_request`, or a function that returns it at the end of the block.
+        entrypoint: "GRPC" or "REST".
     """
     started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
     try:
@@ -95,7 +99,7 @@ def request(registry, spec, api: str, entrypoint: str) -> Iterator:
         raise
     finally:
         known = spec.name if spec.name in registry.names() else ""
-        observe_request(known, api, entrypoint, status, time.monotonic() - started)
+        observe_request(known, api if isinstance(api, str) else api(), entrypoint, status, time.monotonic() - started)
 
 
 @contextlib.contextmanager

@@ -15,10 +15,11 @@ from bert_tf.serving.server import json_requests, json_responses, metrics
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_body import HttpError
 from bert_tf.serving.server.model_status import model_metadata, model_status
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run_predict
+from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest
 from bert_tf.serving.server.protocols.enabled import NO_PROTOCOLS, EnabledProtocols
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
+from bert_tf.serving.server.rest_targets import find_signature, read_version
 from bert_tf.serving.server.tensorflow_messages import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -28,7 +29,6 @@ from bert_tf.serving.server.tensorflow_messages import (
 )
 from bert_tf.utils.json_files import json_text
 
-_DIGITS = 19  # of the largest version
 _VERSION = r"(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"
 _POST = re.compile(rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)", re.I | re.A)
 _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I | re.A)
@@ -89,9 +89,12 @@ def _write_error(request, error):
 
 
 def _answer_adapted(request, method):
-    """Returns the text of the response in another protocol; the request is counted under the protocol's name."""
-    call, name = request.call, request.protocol.name
-    counted = metrics.request(request.registry, request.spec, name, call.entrypoint)
+    """Returns the text of the response in another protocol.
+
+    The request is counted under the protocol's name, which an adapter may choose by the body.
+    """
+    call = request.call
+    counted = metrics.request(request.registry, request.spec, lambda: request.protocol.name, call.entrypoint)
     with call.work.begun(call, len(request.body)), counted:
         call.check()
         return request.protocol.answer(method, request)
@@ -134,10 +137,7 @@ def _spec(name, number, label):
     """Returns the ModelSpec that a path names."""
     spec = model_pb2.ModelSpec(name=urllib.parse.unquote(name or ""))
     if number:
-        digits = number.lstrip("0") or "0"
-        if len(digits) > _DIGITS or int(digits) >= 2**63:
-            raise invalid(f"Failed to convert version: {number} to numeric.")
-        spec.version.value = int(digits)
+        spec.version.value = read_version(number)
     if label:
         spec.version_label = urllib.parse.unquote(label)
     return spec
@@ -160,13 +160,7 @@ def _predict(registry, spec, body, call):
 def _inputs(version, spec, body, call):
     """Returns ({alias: array}, whether they came as rows, the Signature)."""
     document = _document(spec, body, call)
-    name = spec.signature_name or DEFAULT_SIGNATURE
-    signature = version.model.signatures.get(name)
-    if signature is None:
-        raise invalid(f'Serving signature name: "{name}" not found in signature def')
-    check_method(signature)
-    if not signature.inputs:
-        raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
+    signature = find_signature(version, spec.signature_name)
     return *json_requests.predict_inputs(document, signature, call.limits), signature
 
 

@@ -18,6 +18,7 @@ from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.tensorflow_messages import config_pb2
+from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn
@@ -63,7 +64,6 @@ class SavedModel:
         token_counts: truncated texts and unknown tokens so far, in requests of texts. Without a graph that counts
             them, they are 0.
         task: contents of task.json: the name of the task and its options; {} if the export has none.
-        read_tokenizer: returns the `FastTokenizer` of the export, or None; read once, at the first call.
         prepare: prepare(feeds, fetches), tuples of tensor names, prepares `run` for them; the first
             call takes seconds.
     """
@@ -112,9 +112,14 @@ class SavedModel:
         self._counts = {_operation(tensor): tensor for tensor in counts}
         self.token_counts = TokenCountLog(path, fewest=_FEWEST_TEXTS)
         self.task = read_task_file(path)
-        self.read_tokenizer = functools.lru_cache(maxsize=1)(functools.partial(read_export_tokenizer, path))
+        self._tokenizer, self._tokenizer_lock = functools.cache(lambda: read_export_tokenizer(path)), threading.Lock()
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
+
+    def read_tokenizer(self) -> FastTokenizer | None:
+        """Returns the tokenizer of the export, or None; it is read at the first call, for which others wait."""
+        with self._tokenizer_lock:
+            return self._tokenizer()
 
     def turn(self, call) -> contextlib.AbstractContextManager[None]:
         """Returns the context in which a call may `run`: a session allows any number of them."""

@@ -21,6 +21,7 @@ _PAGE_FILES = {
     "/ui/requests.js": ("requests.js", "text/javascript"),
 }
 _MODELS_PATH = "/ui/models.json"
+PATHS = (*_PAGE_FILES, _MODELS_PATH)
 
 PAGE_HEADERS = {
     "Cache-Control": "no-cache",  # a newer server has a newer page

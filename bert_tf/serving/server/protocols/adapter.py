@@ -23,7 +23,8 @@ class AdapterRequest:
 
     Attributes:
         registry: registry of the served models.
-        protocol: the protocol, in whose form errors are written; an adapter may set another one.
+        protocol: the protocol in whose form errors are written and whose name metrics count; an adapter may set another
+            one.
         path: path of the request.
         groups: the groups of the route's pattern.
         body: body of the request.
@@ -58,7 +59,7 @@ class Protocol:
     """A protocol on the REST port.
 
     Attributes:
-        name: one of `names.PROTOCOLS`.
+        name: one of `names.PROTOCOLS`, or "vertex".
         routes: {(method, pattern of the whole path): function from an AdapterRequest to the text of the response}.
         write_error: write_error(HTTP status, message) -> (HTTP status, text of the response).
         ready_paths: paths whose GET says by its HTTP status whether all models are available.
@@ -100,7 +101,8 @@ def checked_members(value: Any, required: Sequence[str], optional: Sequence[str]
     known = (*required, *optional)
     for name in value:
         if name not in known:
-            raise invalid(f"{where} has the unsupported member {quoted(name)}; it may have {', '.join(known)}")
+            allowed = ", ".join(known) or "none"
+            raise invalid(f"{where} has the unsupported member {quoted(name)}; it may have {allowed}")
     if isinstance(value, json_requests.RepeatedKeys):
         raise invalid(f"{where} must not repeat a member")
     found = {name: member for name, member in value.items() if member is not None}

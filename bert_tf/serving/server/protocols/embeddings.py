@@ -10,14 +10,20 @@ from bert_tf.serving.server.protocols.adapter import AdapterRequest, member
 def check_dimensions(version, signature, members) -> int | None:
     """Returns how many leading dimensions a request asks for in its member `dimensions`; None for all.
 
+    Args:
+        version: version of a model of embeddings.
+        signature: its default signature.
+        members: members of the request.
+
     Raises:
         ServingError: the model was not trained for embeddings of that size.
     """
     dimensions = member(members, "dimensions", int)
     if dimensions is None:
         return None
-    whole = signature.outputs["embedding"].shape[-1]
-    trained = [size for size in version.model.task.get("matryoshka_dims", []) if whole is None or size < whole]
+    shape = signature.outputs["embedding"].shape
+    whole = shape[-1] if shape else None
+    trained = [size for size in version.model.task.get("matryoshka_dims") or [] if whole is None or size < whole]
     allowed = sorted({*trained, *([] if whole is None else [whole])})
     if dimensions not in allowed:
         raise invalid(
@@ -32,10 +38,11 @@ def embed(request: AdapterRequest, version, signature, inputs, dimensions: int |
 
     Args:
         request: the request.
-        version, signature: the model.
+        version: version of a model of embeddings.
+        signature: its default signature.
         inputs: {input alias: array} of texts.
         dimensions: from `check_dimensions`.
-        unit: whether they have the length 1, also if those of the model have not.
+        unit: whether to scale them to the length 1, also if the model does not.
     """
     vectors = run_predict(version, signature, inputs, ["embedding"], request.call)["embedding"]
     is_shorter = dimensions is not None and dimensions < vectors.shape[-1]

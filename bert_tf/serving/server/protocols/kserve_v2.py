@@ -12,10 +12,10 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.dtypes import DType, as_dtype
 from bert_tf.serving.server.json_values import json_to_array, quoted
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_input, run_predict, wrong_count
+from bert_tf.serving.server.predict import check_input, run_predict, wrong_count
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member
-from bert_tf.serving.server.protocols.predictions import find_signature
-from bert_tf.serving.server.protocols.served_tasks import leased
+from bert_tf.serving.server.protocols.served_tasks import leased_model
+from bert_tf.serving.server.rest_targets import find_signature, read_version
 from bert_tf.serving.server.signature_tensors import count_rows
 from bert_tf.serving.server.signatures import MAX_AXES
 
@@ -24,11 +24,13 @@ _DTYPES = {
     "INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "FP16": np.float16,
     "FP32": np.float32, "FP64": np.float64, "BYTES": np.object_,
 }  # fmt: skip
+# Types of inputs that are read as larger ones, since a cast would wrap numbers outside of their range.
+_WIDER = {"UINT8": np.int64, "UINT16": np.int64, "INT8": np.int64, "INT16": np.int64, "FP16": np.float32}
 _NAMES = {as_dtype(kind): name for name, kind in _DTYPES.items()}
 _BINARY = "Inference-Header-Content-Length"
 _REMEDY = " (tritonclient: binary_data=False for each input and requested output)"
-_VERSION = 2**63
-_MODEL = r"/v2/models/([^/]+)(?:/versions/([0-9]{1,19}))?"
+_MOST_INT64 = 2**63 - 1
+_MODEL = r"/v2/models/([^/]+)(?:/versions/([0-9]+))?"
 
 
 def _server(request: AdapterRequest) -> str:
@@ -36,7 +38,8 @@ def _server(request: AdapterRequest) -> str:
 
 
 def _metadata(request: AdapterRequest) -> str:
-    with leased(request, name=_name(request)) as (version, signature):
+    with leased_model(request, _name(request)) as version:
+        signature = find_signature(version)
         states = request.registry.states(version.name)
         versions = [number for number in sorted(states) if states[number].name == "AVAILABLE"]
         return json_responses.document(
@@ -51,7 +54,7 @@ def _metadata(request: AdapterRequest) -> str:
 
 
 def _ready(request: AdapterRequest) -> str:
-    with leased(request, name=_name(request)) as (version, _):
+    with leased_model(request, _name(request)) as version:
         return json_responses.document({"name": version.name, "ready": True})
 
 
@@ -62,8 +65,8 @@ def _infer(request: AdapterRequest) -> str:
     members = request.members(("inputs",), ("id", "outputs", "parameters"))
     identity = member(members, "id", str)
     more = _parameters(members, ("signature_name", "binary_data_output"))
-    with leased(request, name=name) as (version, _):
-        signature = find_signature(version, member(more, "signature_name", str) or DEFAULT_SIGNATURE)
+    with leased_model(request, name) as version:
+        signature = find_signature(version, member(more, "signature_name", str))
         inputs = _inputs(member(members, "inputs", list), signature, request.call.limits)
         wanted = _outputs(member(members, "outputs", list), signature)
         outputs = run_predict(version, signature, inputs, wanted, request.call)
@@ -85,9 +88,7 @@ def _name(request):
     """Returns the model's name of a path; its version goes into the request's ModelSpec."""
     name, number = request.groups
     if number:
-        if int(number) >= _VERSION:
-            raise invalid(f"Failed to convert version: {number} to numeric.")
-        request.spec.version.value = int(number)
+        request.spec.version.value = read_version(number)
     return urllib.parse.unquote(name)
 
 
@@ -96,8 +97,9 @@ def _inputs(tensors, signature, limits):
     found: dict[str, np.ndarray] = {}
     for i, tensor in enumerate(tensors):
         where = f"'inputs' at index {i}"
-        members = checked_members(tensor, ("name", "shape", "datatype", "data"), (), where)
+        members = checked_members(tensor, ("name", "shape", "datatype", "data"), ("parameters",), where)
         alias = member(members, "name", str)
+        _parameters(members, ())
         if alias in found:
             raise invalid(f"{where} must not repeat the input {alias}")
         if alias not in signature.inputs:
@@ -115,7 +117,7 @@ def _array(members: Mapping[str, Any], alias, signature, limits) -> np.ndarray:
         ServingError: the tensor is malformed, too large or does not match the input.
     """
     shape, datatype = member(members, "shape", list), member(members, "datatype", str)
-    if not all(type(size) is int and 0 <= size < _VERSION for size in shape):
+    if not all(type(size) is int and 0 <= size <= _MOST_INT64 for size in shape):
         raise invalid(f"'shape' of the input {alias} must be a list of sizes; got {quoted(shape)}")
     if len(shape) > MAX_AXES:
         raise invalid(f"A tensor may have {MAX_AXES} axes and {alias} has {len(shape)}")
@@ -124,10 +126,23 @@ def _array(members: Mapping[str, Any], alias, signature, limits) -> np.ndarray:
     dtype = as_dtype(_DTYPES[datatype])
     limits.check_rows(count_rows(dtype.as_datatype_enum, shape))
     check_input(signature, alias, dtype.as_datatype_enum, shape)
-    array = json_to_array(member(members, "data", list), dtype, limits)
+    wider = as_dtype(_WIDER.get(datatype, _DTYPES[datatype]))
+    array = json_to_array(member(members, "data", list), wider, limits)
     if list(array.shape) not in (shape, [math.prod(shape)]):
         raise invalid(f"'data' of the input {alias} must have {math.prod(shape)} elements, as in its shape {shape}")
+    if datatype in _WIDER:
+        array = _narrow(array, dtype, alias, datatype)
     return array.reshape(shape)
+
+
+def _narrow(array, dtype, alias, datatype):
+    """Returns numbers in a narrower type; raises ServingError if one is finite and outside of its range."""
+    bounds = (np.iinfo if dtype.is_integer else np.finfo)(dtype.as_numpy_dtype)
+    least, most = int(bounds.min), int(bounds.max)
+    outside = array[np.isfinite(array) & ((array < least) | (array > most))]
+    if outside.size:
+        raise invalid(f"'data' of the input {alias} must be {datatype}, from {least} to {most}; got {outside[0]}")
+    return array.astype(dtype.as_numpy_dtype)
 
 
 def _outputs(tensors, signature):

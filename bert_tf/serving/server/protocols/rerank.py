@@ -17,7 +17,8 @@ def order_documents(request: AdapterRequest, version, signature, inputs, name: s
 
     Args:
         request: the request.
-        version, signature: a reranker.
+        version: version of a reranker.
+        signature: its default signature.
         inputs: {input alias: array} of one query and its documents.
         name: member of the body that has the documents, for messages.
 

@@ -10,19 +10,21 @@ from bert_tf.serving.server import json_requests
 from bert_tf.serving.server.json_limits import check_json
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member
 from bert_tf.serving.server.protocols.predictions import predict_rows
-from bert_tf.serving.server.protocols.served_tasks import leased
+from bert_tf.serving.server.protocols.served_tasks import leased_model
+from bert_tf.serving.server.rest_targets import find_signature
 
 _ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
 _MODEL = "tfs-model-name"  # as in SageMaker's container of TensorFlow Serving
 _JSON = "application/json"
 _UNSTATED = "application/x-www-form-urlencoded"  # what curl and other clients state if nobody chose
+_MOST_OF_A_CELL = 2**17  # characters
 _KINDS = (_JSON, "application/jsonlines", "application/x-jsonlines", "text/csv")
 
 
 def _invocations(request: AdapterRequest) -> str:
     name, kind = _model_name(request), _content_type(request)
-    accepted = request.call.headers.get("Accept") or "*/*"
-    if not re.search(r"application/json(?![\w/+.-])|application/\*|\*/\*", accepted):
+    accepted = _header(request, "Accept") or "*/*"
+    if not re.search(r"application/json(?![\w/+.-])|application/\*|\*/\*", accepted.lower()):
         raise invalid(f"Accept must allow {_JSON}, the only form of responses; got {accepted}")
     if kind == _JSON:
         document = _document(request.document)
@@ -53,13 +55,15 @@ def _json_lines(request):
 
 def _csv_rows(request, name):
     """Returns the instances of CSV without a header, whose columns are the model's inputs in alphabetical order."""
-    with leased(request, name=name) as (_, signature):
-        aliases = list(signature.inputs)
+    with leased_model(request, name) as version:
+        aliases = list(find_signature(version).inputs)
     body, limits, rows = request.body, request.call.limits, []
     if sum(map(body.count, (b",", b"\n", b"\r"))) > limits.max_json_values:
         raise invalid(f"The CSV may have {limits.max_json_values} cells and has more; send it in parts")
     try:
-        for row in csv.reader(io.StringIO(body.decode("utf-8"), newline=""), strict=True):
+        for row in csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True):
+            if any(len(cell) > _MOST_OF_A_CELL for cell in row):  # csv has such a limit, but a library may raise it
+                raise csv.Error(f"field larger than field limit ({_MOST_OF_A_CELL})")
             rows += [row] if row else []
             limits.check_rows(len(rows))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -71,7 +75,7 @@ def _csv_rows(request, name):
 
 
 def _content_type(request):
-    kind = (request.call.headers.get("Content-Type") or _JSON).partition(";")[0].strip().lower()
+    kind = (_header(request, "Content-Type") or _JSON).partition(";")[0].strip().lower()
     if kind == _UNSTATED:
         return _JSON
     if kind not in _KINDS:
@@ -82,12 +86,24 @@ def _content_type(request):
 def _model_name(request) -> str | None:
     """Returns the model that the custom attributes name, or None."""
     found = {}
-    for part in filter(None, (request.call.headers.get(_ATTRIBUTES) or "").split(",")):
+    for part in filter(None, _header(request, _ATTRIBUTES).split(",")):
         key, _, value = part.strip().partition("=")
         if key != _MODEL:
             raise invalid(f"{_ATTRIBUTES} has {key}, which is not supported; it may have {_MODEL}")
         found[key] = value
     return found.get(_MODEL)
+
+
+def _header(request, name) -> str:
+    """Returns the values of a header with commas between them, "" if there is none.
+
+    Raises:
+        ServingError: they are not ASCII.
+    """
+    found = ", ".join(value for each, value in request.call.headers.items() if each.lower() == name.lower())
+    if not found.isascii():
+        raise invalid(f"The header {name} must be ASCII; got {found}")
+    return found
 
 
 SAGEMAKER = Protocol("sagemaker", {("POST", "/invocations"): _invocations}, ready_paths=("/ping",))

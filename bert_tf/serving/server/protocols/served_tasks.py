@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bert_tf.serving.errors import ServingError, invalid, not_found
 from bert_tf.serving.server.predict import DEFAULT_SIGNATURE
@@ -44,8 +44,29 @@ def leased(request: AdapterRequest, *tasks: ServedTask, name: str | None = None)
 
     Args:
         request: its `spec` gets the model's name.
-        tasks: the tasks; if there are none, any model will do.
+        tasks: the tasks.
         name: the model's name. If None, it is the only one that serves one of the tasks.
+
+    Raises:
+        ServingError: there is no such model, or several.
+    """
+    with leased_model(request, name, tasks) as version:
+        signature = version.model.signatures.get(DEFAULT_SIGNATURE)
+        if not _fits(signature, tasks):
+            raise invalid(f"The model {request.spec.name} does not serve {_listed(tasks)}: {_describe(signature)}")
+        yield version, signature
+
+
+@contextlib.contextmanager
+def leased_model(
+    request: AdapterRequest, name: str | None = None, tasks: Sequence[ServedTask] = ()
+) -> Iterator[Version]:
+    """Yields a version of a model, which need not have a default signature.
+
+    Args:
+        request: its `spec` gets the model's name.
+        name: the model's name. If None, it is the only one that serves one of the tasks.
+        tasks: the tasks; if there are none, it is the only model.
 
     Raises:
         ServingError: there is no such model, or several.
@@ -54,12 +75,7 @@ def leased(request: AdapterRequest, *tasks: ServedTask, name: str | None = None)
     if not request.spec.name:
         raise invalid("The name of the model must not be empty")
     with request.registry.lease(request.spec) as version:
-        signature = version.model.signatures.get(DEFAULT_SIGNATURE)
-        if tasks and not _fits(signature, tasks):
-            raise invalid(f"The model {request.spec.name} does not serve {_listed(tasks)}: {_describe(signature)}")
-        if signature is None:
-            raise invalid(f"The model {request.spec.name} has no signature {DEFAULT_SIGNATURE}")
-        yield version, signature
+        yield version
 
 
 def _only_name(registry, tasks):

@@ -13,6 +13,7 @@ import numpy as np
 import bert_tf
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server import json_responses
+from bert_tf.serving.server.json_values import kind
 from bert_tf.serving.server.predict import hold_response, run_predict
 from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, choice, member, read_inputs, texts
 from bert_tf.serving.server.protocols.embeddings import check_dimensions, embed
@@ -24,8 +25,7 @@ _CUT = ("truncate", "truncation_direction")
 _MEMBERS_OF_A_TOKEN = 5  # in the response of /tokenize
 _TOO_LARGE = 413
 # HTTP status -> (TEI's HTTP status, its error_type)
-_ERRORS = {400: (422, "Validation"), _TOO_LARGE: (_TOO_LARGE, "Validation"), 429: (429, "Overloaded"),
-           503: (429, "Overloaded"), 404: (424, "Backend")}  # fmt: skip
+_ERRORS = {400: (422, "Validation"), 404: (424, "Backend"), 429: (429, "Overloaded"), 503: (429, "Overloaded")}
 
 
 def _embed(request: AdapterRequest) -> str:
@@ -105,16 +105,17 @@ def _tokens(tokenizer, text, template):
 def _info(request: AdapterRequest) -> str:
     with leased(request, EMBEDDING, RERANKING, CLASSIFICATION) as (version, signature):
         limits, sequences, task = request.call.limits, version.model.sequences, version.model.task
-        kind: dict[str, Any] = {"classifier": {"id2label": dict(enumerate(task.get("labels") or []))}}
+        labels = {str(i): label for i, label in enumerate(task.get("labels") or [])}
+        model_type: dict[str, Any] = {"classifier": {"id2label": labels}}
         if EMBEDDING.fits(signature):
-            kind = {"embedding": {"pooling": ",".join(task.get("poolings", []))}}
+            model_type = {"embedding": {"pooling": ",".join(task.get("poolings") or [])}}
         elif RERANKING.fits(signature):
-            kind = {"reranker": {}}
+            model_type = {"reranker": {}}
         return json_responses.document(
             {
                 "model_id": version.name,
                 "model_sha": str(version.number),
-                "model_type": kind,
+                "model_type": model_type,
                 "max_input_length": sequences.text_tokens or sequences.positions,
                 "max_batch_tokens": limits.max_request_tokens,
                 "max_client_batch_size": limits.max_batch_size,
@@ -153,6 +154,9 @@ class _TooLongError(ServingError):
 def _examples(value):
     """Returns ([tuple of one or two texts], whether there is only one, without a list around it)."""
     if isinstance(value, list) and value and isinstance(value[0], list):
+        for i, each in enumerate(value):
+            if not isinstance(each, list):
+                raise invalid(f"'inputs' must be lists, as the first is; got JSON {kind(each)} at index {i}")
         found = [tuple(texts(each, "inputs")) for each in value]
     else:
         found = [tuple(texts(value, "inputs"))]
@@ -173,8 +177,8 @@ def _refuse_raw_scores(members):
 
 
 def _write_error(status, message):
-    status, kind = _ERRORS.get(status, (status, "Backend" if status >= 500 else "Validation"))
-    return status, json_responses.document({"error": message, "error_type": kind})
+    status, error_type = _ERRORS.get(status, (424, "Backend") if status >= 500 else (status, "Validation"))
+    return status, json_responses.document({"error": message, "error_type": error_type})
 
 
 _ROUTES = {

@@ -67,7 +67,7 @@ def require_tokenizer(version) -> FastTokenizer:
 
 
 def check_texts(texts: Sequence[str], call: RequestContext):
-    """Raises ServingError for texts beyond the limits of a request that no model computes."""
+    """Raises ServingError for texts beyond the limits of a request, where no model is run that checks them."""
     sizes = [len(text.encode("utf-8", "replace")) for text in texts]
     call.limits.check_rows(len(texts))
     call.limits.check_texts(sizes)

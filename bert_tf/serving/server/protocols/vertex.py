@@ -3,9 +3,9 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members
+from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol
 from bert_tf.serving.server.protocols.predictions import predict_rows
 
 PORT, HEALTH, PREDICT, STORAGE = "AIP_HTTP_PORT", "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE", "AIP_STORAGE_URI"
@@ -35,6 +35,15 @@ class VertexSettings:
         return Protocol("vertex", routes, ready_paths=_new(self.health_route))
 
 
+    def check_pages(self, paths: Collection[str]):
+        """Raises ValueError if the health check has the path of another page, one of `paths`."""
+        if self.health_route in paths:
+            raise ValueError(
+                f"{HEALTH} must differ from the paths of the metrics and of the page for trying the models; got "
+                f"{self.health_route}. Choose another path, or turn that page off."
+            )
+
+
 def read_environment(environment: Mapping[str, str] = os.environ) -> VertexSettings:
     """Returns what the variables state; empty ones state nothing.
 
@@ -56,6 +65,5 @@ def _new(path):
 
 
 def _predict(request: AdapterRequest) -> str:
-    """Returns `predictions` for `instances`; `parameters` are of the model's own, and no model here has any."""
-    members = checked_members(request.document, ("instances",), (), "The body")
-    return predict_rows(request, members)
+    """Returns `predictions` for `instances`. Vertex AI's `parameters` are refused, because no model here has any."""
+    return predict_rows(request, request.members(("instances",)))
