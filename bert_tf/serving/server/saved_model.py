@@ -5,6 +5,7 @@ import functools
 import os
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -18,11 +19,13 @@ from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.server.session_bundle import DEFAULT, Bundle
 from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.tensorflow_messages import config_pb2
-from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
 from bert_tf.utils.resources import uses_onednn, why_without_onednn
 from bert_tf.utils.token_counts import TokenCountLog
+
+if TYPE_CHECKING:
+    from bert_tf.tokenization.fast_tokenizer import FastTokenizer
 
 # TensorFlow prepares the graph for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them in MultiInference.
@@ -116,7 +119,7 @@ class SavedModel:
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
-    def read_tokenizer(self) -> FastTokenizer | None:
+    def read_tokenizer(self) -> "FastTokenizer | None":
         """Returns the tokenizer of the export, or None; it is read at the first call, for which others wait."""
         with self._tokenizer_lock:
             return self._tokenizer()
