@@ -167,5 +167,5 @@ def test_it_is_the_same_each_time_and_the_input_is_not_changed():
 def test_impossible_limits_are_errors():
     with pytest.raises(ValueError, match="got max_sentences 0"):
         pack_examples(_rows([4], 8), 20, 0)
-    with pytest.raises(ValueError, match="got 5 and max_predictions 4"):
+    with pytest.raises(ValueError, match="got 5 predictions and room for 4"):
         pack_examples(_rows([8], 8, predictions=[5]), 4, 8)

@@ -176,7 +176,7 @@ def test_without_the_rerank_protocol_its_path_is_teis(embedder):
         ("/embed", {"inputs": "a", "dimensions": 7}, "'dimensions' must be 8 or 32"),
         ("/predict", {"inputs": "a", "raw_scores": True}, "'raw_scores' must be false"),
         ("/predict", {"inputs": ["a", "b"]}, "'inputs' must be texts for the model classifier"),
-        ("/predict", {"inputs": [["a"], ["a", "b"]]}, "all have one text or all two"),
+        ("/predict", {"inputs": [["a"], ["a", "b"]]}, "all with one text or all with two"),
         ("/predict", {"inputs": [["a"], 3]}, "got JSON Number"),
         ("/predict", {"inputs": [["a"], "b"]}, "got JSON String at index 1"),
         ("/predict", {"inputs": ["a", ["b"]]}, 'got ["b"] at index 1'),
