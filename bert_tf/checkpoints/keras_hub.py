@@ -98,7 +98,7 @@ def tokenizer_of(directory: str) -> PresetTokenizer | None:
     for key, value in _WORDPIECE.items():
         if config.get(key, value) != value:
             raise ValueError(
-                f"{file}: {key} must be {json.dumps(value)} or absent; got {brief(config[key])}, which is not "
+                f"{file} must have {key} {json.dumps(value)} or lack it; got {brief(config[key])}, which is not "
                 "supported."
             )
     strip = config.get("strip_accents", False)
