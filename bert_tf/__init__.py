@@ -59,4 +59,3 @@ def __getattr__(name):
     value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
-

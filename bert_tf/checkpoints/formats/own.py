@@ -8,9 +8,9 @@ from bert_tf.checkpoints.description_files import with_head_class, write_json, w
 from bert_tf.checkpoints.formats.google import float32_by_name
 from bert_tf.checkpoints.model_arrays import ModelArrays, Written
 from bert_tf.checkpoints.names.tf1 import TF1
+from bert_tf.utils.names import TASK_FILE
 
 _STEP = "global_step"
-_TASK_FILE = "task.json"
 _SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads that task.json may be about
 
 
@@ -33,9 +33,9 @@ def write_own(directory: str, model: ModelArrays) -> Written:
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
-    task = os.path.join(model.source_dir or directory, _TASK_FILE)
+    task = os.path.join(model.source_dir or directory, TASK_FILE)
     is_about = model.recipe is not None or any(path.startswith(_SERVED) for path in model.arrays)
     if model.source_dir and os.path.exists(task) and is_about:
-        shutil.copyfile(task, os.path.join(directory, _TASK_FILE))
+        shutil.copyfile(task, os.path.join(directory, TASK_FILE))
     name = os.path.basename(prefix)
     return Written((f"{name}.data-00000-of-00001", f"{name}.index"))

@@ -15,10 +15,11 @@ from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.server.regular_files import folder_fingerprint
 from bert_tf.serving.server.version_folders import SAVED_MODEL
 from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import TASK_FILE
 from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
-_TASK = os.path.join("assets.extra", "task.json")
+_TASK = os.path.join("assets.extra", TASK_FILE)
 
 
 @dataclasses.dataclass(frozen=True)
