@@ -6,6 +6,7 @@ from bert_tf.export.export_options import DEFAULT
 from bert_tf.export.trained_model import export_trained
 from tests import tiny
 from tests.export import models
+from tests.processor import skip_without_int8
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +20,8 @@ def exported(made_once, trained):
     """exported(name, options) -> the path of its export, the only version in its folder."""
 
     def export(name, options=DEFAULT):
+        if options.has_int8_products:
+            skip_without_int8()
         kind = "-".join((name, options.dtype, options.export_for, *options.explanations))
         folder = made_once(f"export-{kind}", lambda folder: export_trained(str(trained(name)), str(folder), options))
         return str(folder / "1")

@@ -37,6 +37,7 @@ from bert_tf.serving.server.tflite_texts import TfliteTexts
 from bert_tf.serving.server.versions import Loading, ServedModel
 from bert_tf.serving.verification import verify
 from bert_tf.utils.litert_runner import LitertRunner
+from tests.processor import needs_int8
 
 INT8 = ExportOptions("int8", "cpu")
 TEXT = "the film is a warm story"
@@ -59,6 +60,7 @@ def version(exported, tmp_path):
 
 
 @pytest.mark.slow
+@needs_int8
 def test_an_export_does_not_warn_of_its_sample_texts(trained, tmp_path, caplog):
     export_trained(str(trained("classification")), str(tmp_path / "export"), INT8)
     assert "unknown" not in caplog.text

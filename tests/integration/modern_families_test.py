@@ -25,6 +25,7 @@ from bert_tf.models.family_registry import family
 from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tokenization.registry import read_tokenizer
 from tests import other_envs, parity, tiny
+from tests.processor import COMPUTES_INT8, needs_int8
 from tests.run_cases import run_here
 from tests.scripts import at, run_programs
 from tests.tasks.embedding import support as embeddings
@@ -227,9 +228,10 @@ def test_adapters_and_first_layers_of_heads_are_pefts_and_torch_s(tmp_path_facto
 FORMS = {
     "float32": ([], 0, 1e-5),
     "bfloat16": (["--export_dtype=bfloat16"], 1e-5, 0.02),
-    "int8": (["--export_dtype=int8"], 1e-5, 0.01),
-    "calibrated": (["--export_dtype=int8", "--calibration_file=HOME/texts.txt"], 1e-5, 0.01),
 }
+if COMPUTES_INT8:
+    FORMS["int8"] = (["--export_dtype=int8"], 1e-5, 0.01)
+    FORMS["calibrated"] = (["--export_dtype=int8", "--calibration_file=HOME/texts.txt"], 1e-5, 0.01)
 
 
 def _check_attributions(folder, texts):
@@ -254,7 +256,9 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
               f"--max_seq_length={LENGTH}", "--train_batch_size=8"]  # fmt: skip
     table = [f"--train_file={tmp_path}/train.tsv", f"--predict_file={tmp_path}/train.tsv", "--do_predict",
              "--learning_rate=3e-3", "--num_train_epochs=6"]  # fmt: skip
-    targets = {"text": ["--export_explanations=attributions"], "ranges": ["--export_for=cpu", "--export_dtype=int8"]}
+    targets = {"text": ["--export_explanations=attributions"]}
+    if COMPUTES_INT8:
+        targets["ranges"] = ["--export_for=cpu", "--export_dtype=int8"]
     classified = run_programs("run_classifier", [
         [*common, *table, f"--output_dir={tmp_path}/{name}", *given] for name, given in targets.items()
     ])  # fmt: skip
@@ -273,7 +277,8 @@ def test_every_task_is_trained_exported_and_loaded_by_torch(start, tmp_path):
     lines = (tmp_path / "text" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     expected = np.array([[*json.loads(line)["probabilities"].values()] for line in lines])
     assert np.ptp(expected[:, 1]) > 0.4  # so that errors show
-    for name, (_, least, most) in (FORMS | {"text": FORMS["float32"], "ranges": FORMS["calibrated"]}).items():
+    like = {"text": "float32", "ranges": "calibrated"}
+    for name, (_, least, most) in (FORMS | {each: FORMS[like[each]] for each in targets}).items():
         serve = tf.saved_model.load(str(tmp_path / name / "export" / "1")).signatures["serving_default"]
         off = np.abs(serve(text=tf.constant(texts))["probabilities"] - expected).max() / np.ptp(expected[:, 1])
         assert least <= off < most, name
@@ -371,6 +376,7 @@ def test_an_export_reads_8192_tokens(tmp_path_factory, tmp_path):
 
 
 @pytest.mark.slow
+@needs_int8
 def test_a_modernbert_with_gemma_s_tokenizer_is_trained_exported_and_loaded_by_torch(tmp_path_factory, tmp_path):
     start = _model(tmp_path_factory, "modernbert", "mmbert")
     texts = [*_texts(), "  two  spaces\n\nand \u4e2d\u6587 \U0001f600\tx "]

@@ -18,6 +18,7 @@ from bert_tf.lite.fast_path import FOLDER, INTERPRETERS, MOST_TEXTS, ONLY_SHORT,
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.limits import Limits
 from tests.export.models import write_trained
+from tests.processor import needs_int8
 from tests.robustness.endurance_test import Load, ask_rest, assert_alive
 from tests.serving.server_process import running, wait_for
 
@@ -26,7 +27,7 @@ GROWTH_MIB = 300  # of the process, by the largest requests that are permitted, 
 LEAK_MIB = 60  # of as many versions that have come and gone
 LIMITS = Limits()
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("engine", ["auto", "litert"])]
+pytestmark = [pytest.mark.slow, needs_int8, pytest.mark.parametrize("engine", ["auto", "litert"])]
 
 
 @pytest.fixture(scope="module")
