@@ -13,8 +13,8 @@ from bert_tf.utils import keras_names
 __version__ = "0.2.0"
 __all__ = [
     "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
-    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "evaluate", "export_model", "finetune", "inspect",
-    "lite", "load", "pretrain", "save", "sklearn", "visualize",
+    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "ZeroShot", "evaluate", "export_model", "finetune",
+    "inspect", "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip
 
 _HOMES = {
@@ -30,6 +30,7 @@ _HOMES = {
     "SentenceEncoder": "bert_tf.inference.sentence_encoder",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
     "WordPieceTokenizer": "bert_tf.tokenization.wordpiece",
+    "ZeroShot": "bert_tf.inference.zero_shot",
     "evaluate": "bert_tf.runs.finetune",
     "export_model": "bert_tf.runs.export_model",
     "finetune": "bert_tf.runs.finetune",

@@ -10,6 +10,7 @@ from bert_tf.inference.predictor import Predictor
 from bert_tf.inference.reranker import Reranker
 from bert_tf.inference.search import SearchIndex
 from bert_tf.inference.sentence_encoder import SentenceEncoder
+from bert_tf.inference.zero_shot import ZeroShot
 from bert_tf.interpret.page import visualize
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -23,6 +24,6 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 __version__: str
 __all__ = [
     "AsyncClient", "Bert", "Client", "Encoder", "EncoderConfig", "HubLayer", "Predictor", "Reranker", "SearchIndex",
-    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "evaluate", "export_model", "finetune", "inspect",
-    "lite", "load", "pretrain", "save", "sklearn", "visualize",
+    "SentenceEncoder", "TokenizerLayer", "WordPieceTokenizer", "ZeroShot", "evaluate", "export_model", "finetune",
+    "inspect", "lite", "load", "pretrain", "save", "sklearn", "visualize",
 ]  # fmt: skip

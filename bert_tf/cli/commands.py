@@ -54,6 +54,7 @@ GROUPS = {
         CliCommand("embed", "embed", "guides/sentence_embeddings"),
         CliCommand("search", "search", "guides/semantic_search"),
         CliCommand("delete_texts", "index delete", "guides/semantic_search"),
+        CliCommand("zero_shot", "zero-shot", "guides/zero_shot"),
         CliCommand("fill_mask", "fill-mask", "guides/fill_mask"),
         CliCommand("score_text", "score-text", "guides/fill_mask"),
         CliCommand("extract_features", "inspect features", "guides/feature_extraction"),
@@ -108,6 +109,7 @@ Evaluate      compare            compare two runs, with significance tests
               visualize          attention and attributions as an HTML page
 Predict       predict            batch inference over a file
               embed, search      sentence embeddings; semantic search
+              zero-shot          classify by labels in words, without training
               fill-mask          predict masked tokens
 Export        export, verify     SavedModel or LiteRT; check the export
               convert            convert between checkpoint formats

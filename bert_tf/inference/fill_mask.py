@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,7 +20,7 @@ from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.token_counter import TokenCounter
 from bert_tf.utils import names
-from bert_tf.utils.files import decode_argument, read_text
+from bert_tf.utils.argument_texts import read_argument_texts
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog, TokenCounts
@@ -150,17 +149,7 @@ def read_masked_texts(arguments: Sequence[str], input_file: str | None, mask: st
     Raises:
         ValueError: there are both arguments and a file, there are no texts, or one has no `mask`.
     """
-    if arguments and input_file:
-        raise ValueError("Pass texts either as arguments or with `input_file`, not both.")
-    if arguments:
-        texts = [*map(decode_argument, arguments)]
-    else:
-        text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
-        texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
-    if not texts:
-        raise ValueError(
-            f'Nothing to do: pass at least one text with a mask token, such as "It is {mask} ."'
-        )
+    texts = read_argument_texts(arguments, input_file, f'with a mask token, such as "It is {mask} ."')
     without = [i for i, text in enumerate(texts) if mask not in text]
     if without:
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from bert_tf.data.dialect import Dialect
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
 from bert_tf.inference.batch_prediction.input_table import InputTable
-from bert_tf.inference.text_model import Texts
+from bert_tf.inference.text_model import TextModel, Texts
 from bert_tf.serving.client.items import chunks, to_inputs
 from bert_tf.serving.client.requests import DEFAULT, PAIR, is_order_known
 from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
@@ -65,13 +65,17 @@ class Predictor:
         for name, value, usual in (("signature", signature, DEFAULT), ("engine", engine, ENGINES[0])):
             if not exported and value != usual:
                 raise ValueError(f"`{name}` requires an export, and {path} is not one. Remove it.")
-        self._model = find_model(path, signature).load(engine) if exported else _load_trained(path, bert, pairs)
-        self.inputs = tuple(each.name for each in self._model.inputs)
-        self.token_counts = self._model.token_counts
+        self._take(find_model(path, signature).load(engine) if exported else _load_trained(path, bert, pairs))
         if pairs and self.inputs != PAIR:
             raise ValueError(
                 f"`pairs` is only for Hugging Face text classifiers. {path} takes {', '.join(self.inputs)}; remove it."
             )
+
+    def _take(self, model: TextModel):
+        """Predicts with this model from now on."""
+        self._model = model
+        self.inputs = tuple(each.name for each in model.inputs)
+        self.token_counts = model.token_counts
 
     @overload
     def __call__(self, texts: str | Mapping[str, Any], batch_size: int = ...) -> dict[str, Any]: ...

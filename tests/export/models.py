@@ -35,7 +35,9 @@ TASKS = {
     "reranking": (RerankingTask, ("query", "documents")),
     "embedding": (EmbeddingTask, ("text",)),
 }
+NLI = ["contradiction", "entailment", "neutral"]
 OTHERS = {
+    "nli": (lambda config: ClassificationTask(config, 3, labels=NLI), ("text_a", "text_b")),
     "multi_label": (lambda config: ClassificationTask(config, 3, "multi_label", labels=["a", "b", "c"]), ("text",)),
     "windows_of_pairs": (
         lambda config: ClassificationTask(config, 1, "regression", windows={"stride": 5, "max_windows": 8}),

@@ -1,0 +1,195 @@
+"""Zero-shot classification: its answers by hand and beside torch's pipeline, its exports, and what it refuses."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.export.conversion.convert import convert_model
+from bert_tf.export.export_options import ExportOptions
+from bert_tf.inference.zero_shot import ZeroShot
+from bert_tf.serving.verification import verify
+from bert_tf.tasks.zero_shot import find_entailment
+from tests import other_envs
+from tests.export.models import LENGTH, NLI, load_trained, write_trained
+from tests.run_cases import run_here
+
+LABELS, TEMPLATE = ["great", "bad", "film"], "it is {} ."
+TEXTS = ["the film is a warm story", "a bad film", "music", " ".join(["the film is warm"] * 9)]
+PIPELINE = """
+import json, sys, transformers
+pipe = transformers.pipeline("zero-shot-classification", sys.argv[1], device="cpu")
+given = json.loads(sys.argv[2])
+pipe.tokenizer.model_max_length = given.pop("length")
+found = [pipe(text, given["labels"], hypothesis_template=given["template"], multi_label=several)
+         for several in (False, True) for text in given["texts"]]
+print(json.dumps([dict(zip(each["labels"], each["scores"])) for each in found]))
+"""
+
+
+@pytest.fixture(scope="module")
+def nli(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nli")
+    write_trained(folder, "nli")
+    return str(folder)
+
+
+def probabilities(answers):
+    return np.array([[each["probabilities"][label] for label in LABELS] for each in answers])
+
+
+def logits_of(folder, text):
+    """Returns the logits of a text with the sentence of each label, [L, 3]."""
+    _, model, tokenizer = load_trained(folder)
+    sentences = [TEMPLATE.replace("{}", label) for label in LABELS]
+    return model(tokenizer([text] * len(sentences), sentences, max_seq_length=LENGTH)).numpy().astype(np.float64)
+
+
+def softmax(logits):
+    shares = np.exp(logits - logits.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True)
+
+
+def test_the_probabilities_are_of_entailment(nli):
+    one, several = (ZeroShot(nli, LABELS, TEMPLATE, multi_label)(TEXTS) for multi_label in (False, True))
+    for number, text in enumerate(TEXTS):
+        logits = logits_of(nli, text)
+        entailed = softmax(logits[:, NLI.index("entailment")])
+        np.testing.assert_allclose(probabilities(one)[number], entailed, atol=1e-6)
+        alone = softmax(logits[:, [NLI.index("contradiction"), NLI.index("entailment")]])[:, 1]
+        np.testing.assert_allclose(probabilities(several)[number], alone, atol=1e-6)
+        assert one[number]["label"] == LABELS[entailed.argmax()]
+        assert several[number]["label"] == LABELS[alone.argmax()]
+        assert several[number]["predicted"] == [label for label, share in zip(LABELS, alone, strict=True) if share > 0.5]
+    assert np.ptp(probabilities(one), axis=0).max() > 1e-3  # so that errors show
+    alone = ZeroShot(nli, ["film"], TEMPLATE)(TEXTS[0])["probabilities"]["film"]
+    assert alone == pytest.approx(several[0]["probabilities"]["film"], abs=1e-6)
+
+
+def test_only_the_text_is_truncated(nli):
+    zero_shot = ZeroShot(nli, LABELS, TEMPLATE, max_seq_length=12)
+    tokenizer = load_trained(nli)[2]
+    cut, _ = zero_shot.task.preprocess(tokenizer, [tf.constant(["the film is warm and the music is a story"])], 12)
+    assert cut["input_ids"].shape == (1, 3, 12)
+    sentences = tokenizer.tokenize(tf.constant(zero_shot.task.hypotheses)).to_list()
+    for row, sentence in zip(cut["input_ids"][0].numpy().tolist(), sentences, strict=True):
+        assert row[-1 - len(sentence) : -1] == sentence
+
+
+@pytest.mark.parametrize(("labels", "places"), [
+    (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], (2, 0)),
+    (["entailment", "neutral", "contradiction"], (0, 2)),
+    (["neutral", "entailment", "contradiction"], (1, 2)),  # Transformers takes neutral for contradiction
+    (["entailment", "not_entailment"], (0, 1)),
+    (["entailed", "unknown"], (0, None)),
+])  # fmt: skip
+def test_what_means_entailment_is_known_by_name(labels, places):
+    assert find_entailment(labels) == places
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"labels": "great"}, "`labels` must be a list of texts"),
+    ({"labels": []}, "one label or more, each once; got none"),
+    ({"labels": ["a", "b", "a"]}, "got 'a' twice"),
+    ({"labels": ["great", " "]}, "texts that are not empty"),
+    ({"labels": ["great film " * 5, "bad"]}, r"half of `max_seq_length=16`; got 'great film .* of at most 6; shorten"),
+    ({"template": "this is great"}, r"one \{\} in place of the label; got 'this is great'"),
+    ({"template": "{} or {}"}, r"one \{\} in place of the label"),
+    ({"max_seq_length": 99}, "max_seq_length"),
+])  # fmt: skip
+def test_what_is_refused(nli, change, message):
+    with pytest.raises(ValueError, match=message):
+        ZeroShot(nli, **{"labels": LABELS, "template": TEMPLATE, **change})
+
+
+@pytest.mark.parametrize(("name", "reason"), [
+    ("classification", "one label that starts with `entail`; got bad, good"),
+    ("regression", "its problem is regression"),
+    ("windows", "it has windows"),
+    ("tagging", "its task is tagging"),
+])  # fmt: skip
+def test_a_model_that_does_not_compare_texts_is_refused(name, reason, tmp_path):
+    write_trained(tmp_path, name)
+    with pytest.raises(ValueError, match=reason):
+        ZeroShot(tmp_path, LABELS, TEMPLATE)
+
+
+def test_a_model_whose_contradiction_is_unknown_predicts_one_label(tmp_path):
+    write_trained(tmp_path, "nli")
+    for name in ("labels.txt", "task.json", "bert_config.json"):
+        if (file := tmp_path / name).exists():
+            file.write_text(file.read_text().replace("contradiction", "unclear"))
+    assert ZeroShot(tmp_path, LABELS, TEMPLATE)("a film")["label"] in LABELS
+    with pytest.raises(ValueError, match="`multi_label` requires a model with a label for contradiction"):
+        ZeroShot(tmp_path, LABELS, TEMPLATE, multi_label=True)
+
+
+@pytest.mark.parametrize("options", [
+    ExportOptions(),
+    pytest.param(ExportOptions("float32", "cpu"), marks=pytest.mark.slow),
+    pytest.param(ExportOptions("float32", "gpu"), marks=pytest.mark.slow),
+])  # fmt: skip
+def test_an_export_answers_the_same(nli, options, tmp_path):
+    zero_shot = ZeroShot(nli, LABELS, TEMPLATE)
+    path = zero_shot.export(tmp_path, options)
+    wanted, found = zero_shot(TEXTS), bert_tf.Predictor(tmp_path)(TEXTS)
+    np.testing.assert_allclose(probabilities(found), probabilities(wanted), atol=1e-5)
+    assert [each["label"] for each in found] == [each["label"] for each in wanted]
+    assert [verdict for verdict in verify(path) if verdict.problems] == []
+    extra = pathlib.Path(path, "assets.extra")
+    said = json.loads((extra / "task.json").read_text())
+    assert said == {"task": "zero_shot", "nli_labels": NLI, "labels": LABELS, "template": TEMPLATE,
+                    "multi_label": False}  # fmt: skip
+    assert TEMPLATE in (extra / "MODEL_CARD.md").read_text()
+
+
+def test_other_runtimes_are_refused(nli, tmp_path):
+    with pytest.raises(ValueError, match="`export_for` of zero-shot classification must be one of portable, cpu, gpu"):
+        ZeroShot(nli, LABELS, TEMPLATE).export(tmp_path, ExportOptions("float32", "litert"))
+
+
+def said_by(*arguments):
+    """Returns the lines that the command prints; the test fails if it does."""
+    done = run_here("zero_shot", arguments)
+    assert not done["status"], done["log"]
+    return done["log"].splitlines()
+
+
+def test_the_command(nli, tmp_path):
+    common = [f"--model={nli}", f"--labels={', '.join(LABELS)}", f"--template={TEMPLATE}"]
+    wanted = ZeroShot(nli, LABELS, TEMPLATE)(TEXTS)
+    lines = [json.loads(line) for line in said_by(*common, "--json", *TEXTS) if line.startswith("{")]
+    assert [line["text"] for line in lines] == TEXTS
+    np.testing.assert_allclose(probabilities(lines), probabilities(wanted), atol=1e-6)
+    file = tmp_path / "texts.txt"
+    file.write_text(f"{TEXTS[1]}\n")
+    said = said_by(*common, f"--input_file={file}")
+    ranked = said[said.index(TEXTS[1]) + 1 :][: len(LABELS)]
+    assert [line.split()[1] for line in ranked] == sorted(LABELS, key=lambda label: -wanted[1]["probabilities"][label])
+    said_by(*common, f"--export_dir={tmp_path}/export")
+    assert (tmp_path / "export" / "1" / "saved_model.pb").exists()
+    for more, message in (
+        (["--export_dir=a", "a film"], "--export_dir cannot be combined with texts"),
+        (["--labels=a,,b", "a film"], "texts that are not empty"),
+    ):
+        done = run_here("zero_shot", [*common, *more])
+        assert done["status"] and message in done["log"]
+
+
+@pytest.mark.slow
+def test_the_probabilities_are_those_of_torch(nli, tmp_path):
+    """Of Transformers' pipeline, in which only the text is truncated, too."""
+    convert_model(nli, tmp_path / "torch", "huggingface")
+    given = json.dumps({"labels": LABELS, "template": TEMPLATE, "texts": TEXTS, "length": LENGTH})
+    theirs = json.loads(other_envs.run(other_envs.torch_python(), PIPELINE, tmp_path / "torch", given))
+    here = tmp_path / "here"
+    shutil.copytree(tmp_path / "torch", here)
+    for folder in (nli, here):
+        ours = [each for several in (False, True)
+                for each in ZeroShot(folder, LABELS, TEMPLATE, several, LENGTH)(TEXTS)]  # fmt: skip
+        np.testing.assert_allclose(probabilities(ours), [[each[label] for label in LABELS] for each in theirs],
+                                   atol=1e-5)  # fmt: skip
