@@ -23,7 +23,7 @@ BERT_TF = ROOT / "bert_tf"
 # The packages in the order in which data flows: each may import those before it, and itself.
 PACKAGES = (
     "utils", "models", "tokenization", "lite", "serving", "checkpoints", "data", "evaluation", "tasks", "pretraining",
-    "training", "interpret", "export", "inference", "runs", "sklearn", "experiments", "cli",
+    "training", "interpret", "export", "inference", "runs", "sklearn", "mlflow", "experiments", "cli",
 )  # fmt: skip
 
 

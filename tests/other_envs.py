@@ -4,6 +4,7 @@ BERT_TF_TORCH_PYTHON, BERT_TF_TORCH5_PYTHON and others name interpreters that ar
 is made once at the root of the repository, which takes some minutes and a package index.
 """
 
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -22,7 +23,7 @@ print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"
 TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime",
          "sentencepiece", "protobuf")  # fmt: skip
 TORCH_MORE = ("sentence-transformers==5.7.*", "captum")  # which build on them
-CLIENTS = ("openai==3.*", "cohere==7.*", "huggingface_hub==0.36.*", "numpy", "tritonclient[http]==2.*")
+CLIENTS = ("openai==3.*", "cohere==7.*", "huggingface_hub==0.36.*", "numpy", "tritonclient[http,grpc]==2.*")
 TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece", "protobuf")
 
 
@@ -88,6 +89,14 @@ def clients_python() -> str:
 def frames_packages() -> str:
     """Returns a folder with pandas, Polars and Hugging Face's datasets for this version of Python."""
     python = os.environ.get("BERT_TF_FRAMES_PYTHON") or _environment(".venv-frames", ("pandas", "polars", "datasets"))
+    return run(python, "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+
+
+def mlflow_packages() -> str:
+    """Returns a folder with MLflow for this version of Python; what it shares with this one has the same version."""
+    shared = ("numpy", "protobuf", "pyarrow", "scipy", "scikit-learn", "matplotlib", "aiohttp", "grpcio")
+    pins = [f"{name}=={importlib.metadata.version(name)}" for name in shared]
+    python = os.environ.get("BERT_TF_MLFLOW_PYTHON") or _environment(".venv-mlflow", ("mlflow>=3.16,<4", *pins))
     return run(python, "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
 
 

@@ -14,6 +14,7 @@ from bert_tf.serving.server.version_folders import SAVED_MODEL, find_versions
 from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import path_text
 from bert_tf.utils.hub_names import hub_name
+from bert_tf.utils.loaded_by_path import LoadedByPath
 from bert_tf.utils.model_outputs import check_finite_outputs
 from bert_tf.utils.names import ENGINES
 from bert_tf.utils.text_inputs import present_list, text_list
@@ -25,14 +26,14 @@ _REMEDY = "Use an export with another `export_dtype`, such as float32, or anothe
 _BATCHES = 32  # of a file, which are read and sorted by length together
 
 
-class Predictor:
+class Predictor(LoadedByPath):
     """Predicts with a trained or exported model of any task: labels, entities, answers, choices, embeddings, tokens.
 
         predictor = bert_tf.Predictor("models/reviews")
         predictor("A warm, funny film.")        # {"label": "positive", "probabilities": {"negative": 0.02, ...}}
         predictor(["A joy.", "Dull."])          # a list of two
 
-    Safe to call from several threads.
+    Safe to call from several threads. A pickle or a copy loads the model again, from its path.
 
     Args:
         path: an exported SavedModel: its directory, or that of its numbered versions, of which the newest is used. Or
@@ -48,6 +49,7 @@ class Predictor:
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
+        list_inputs: those of them of which an example has a list of texts, such as ("choices",).
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`, which warns if they are many.
 
     Raises:
@@ -75,6 +77,7 @@ class Predictor:
         """Predicts with this model from now on."""
         self._model = model
         self.inputs = tuple(each.name for each in model.inputs)
+        self.list_inputs = tuple(each.name for each in model.inputs if each.several)
         self.token_counts = model.token_counts
 
     @overload
@@ -157,6 +160,7 @@ class Predictor:
         return [_checked(table[each.name], each) for each in self._model.inputs]
 
     def _predict(self, columns, ids, batch_size, are_few=False):
+        self.check_process()
         answers = [None] * len(ids)
         with self.token_counts.together():
             for chosen in self._model.batches(columns, batch_size):

@@ -15,12 +15,13 @@ from bert_tf.models.config_files import task_in
 from bert_tf.models.cross_encoder_files import CROSS_ENCODER, SCORE_ACTIVATIONS
 from bert_tf.serving.client.requests import DOCUMENTS
 from bert_tf.serving.exports import find_export
+from bert_tf.utils.loaded_by_path import LoadedByPath
 
 _LEAST = 2**-24  # of a probability: 1 - 2**-24 is the highest float32 below 1
 _CHUNK = 16  # documents scored together: their scores do not depend on each other
 
 
-class Reranker:
+class Reranker(LoadedByPath):
     """Scores the documents found by a search with a reranker, which reads the query and a document together.
 
         reranker = Reranker("models/reranker")

@@ -33,6 +33,7 @@ from bert_tf.models.sentence_transformers_files import (
 )
 from bert_tf.models.sparse_encoder_files import SpladeConfig, StaticEmbeddingConfig, read_sparse_config
 from bert_tf.tasks.registry import read_task
+from bert_tf.utils.loaded_by_path import LoadedByPath
 from bert_tf.utils.text_inputs import text_list
 from bert_tf.utils.token_counts import TokenCountLog
 
@@ -46,7 +47,7 @@ _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(t
 _WEIGHT, _BIAS, _RESIDUAL = "linear.weight", "linear.bias", "residual.weight"  # of a Dense module
 
 
-class SentenceEncoder:
+class SentenceEncoder(LoadedByPath):
     """Sentence encoder: maps texts to embedding vectors.
 
         encoder = SentenceEncoder("demo/weights/minilm")
@@ -156,6 +157,7 @@ class SentenceEncoder:
             ValueError: the input is not texts, see `text_inputs.text_list`; or the model has no such prompt, or leaves
                 its prompt out of the pooling, which is determined when the encoder is created.
         """
+        self.check_process()
         if prompt_name is None:
             return self._extractor(self._prepared(texts, self.prompt))
         prompt = prompt_of(self.recipe, EncodeOptions(prompt_name=prompt_name))

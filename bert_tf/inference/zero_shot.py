@@ -44,6 +44,8 @@ class ZeroShot(Predictor):
             label does not fit half of the sequence.
     """
 
+    MODEL = "model"
+
     def __init__(
         self,
         model: str | os.PathLike,
@@ -98,11 +100,12 @@ def _read_nli(path, description):
         reason = f"its task is {task.name}"
         if task.name == "classification":
             reason = next((f"it has {name}" for name in ("lstm_units", "windows") if getattr(task, name)), "")
-            reason = reason or ("" if task.problem_name == "single_label" else f"its problem is {task.problem_name}")
+            if task.labels is None or task.has_several_labels:
+                reason = f"its problem is {task.problem_name}"
     if reason:
         raise ValueError(
             f"`model` must be a text classifier of pairs that was trained on natural language inference; {path} is "
-            f"not: {reason}. Train one on MNLI with `bert-tf train classifier --task_name=mnli`, or pass one from the "
-            "Hugging Face Hub."
+            f"not: {reason}. Train one on text pairs with `bert-tf train classifier`, for example on MNLI, or pass "
+            "one from the Hugging Face Hub."
         )
     return task.outputs, trained.max_seq_length

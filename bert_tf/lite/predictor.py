@@ -8,11 +8,12 @@ from bert_tf.lite.fast_path import find_file
 from bert_tf.lite.text_model import LitertTextModel
 from bert_tf.utils.answers import split_answer
 from bert_tf.utils.files import path_text
+from bert_tf.utils.loaded_by_path import LoadedByPath
 from bert_tf.utils.resources import cores
 from bert_tf.utils.token_counts import TokenCountLog
 
 
-class LitePredictor:
+class LitePredictor(LoadedByPath):
     """Predicts with a model exported for LiteRT: labels, entities, answers, choices, rankings, embeddings.
 
         predictor = bert_tf.lite.Predictor("reviews_litert")
@@ -56,6 +57,7 @@ class LitePredictor:
         Raises:
             ValueError: an example does not match the model's inputs.
         """
+        self.check_process()
         if not isinstance(texts, Iterable):
             raise ValueError(f"`texts` must be a string, or a list or other iterable of texts; got {texts!r:.60}.")
         is_one = isinstance(texts, str | Mapping) or (isinstance(texts, tuple) and len(self.inputs) > 1)

@@ -183,6 +183,11 @@ class TokenizerTables:
     def vocab(self) -> list[str]:
         return self._all.tokens
 
+    def __reduce__(self):
+        from bert_tf.tokenization.pickled_tables import pickle_tables  # here: it knows all kinds of tables
+
+        return pickle_tables(self)
+
     @functools.cached_property
     def asset_file(self) -> str | None:
         """Path of the vocabulary that is packed into a SavedModel, one of FILES, under the name that readers expect.

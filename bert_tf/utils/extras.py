@@ -14,6 +14,7 @@ PACKAGES = {
     "ipadic": ("ipadic", "mecab"),
     "jieba": ("jieba", "chinese"),
     "matplotlib.figure": ("matplotlib", "report"),
+    "mlflow": ("mlflow", "mlflow"),
     "onnxruntime": ("onnxruntime", "onnx"),
     "openvino": ("openvino", "openvino"),
     "optuna": ("optuna", "tune"),

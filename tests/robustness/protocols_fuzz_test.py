@@ -52,7 +52,7 @@ def attack(server, seed, n):
     for request in hostile_protocols.requests(seed, n):
         connection.request(request.method, request.path, request.body, request.headers)
         response = connection.getresponse()
-        text = response.read().decode()
+        text = response.read().decode("utf-8", "replace")  # some are in bytes
         forms.add(check(request, response.status, text))
         counts[request.kind, response.status] += 1
     connection.close()

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -58,6 +59,9 @@ def requests(seed: int, n: int) -> Iterator[ProtocolRequest]:
     """Yields n requests, the same for the same seed."""
     rng = random.Random(seed)
     for _ in range(n):
+        if rng.random() < 0.06:
+            yield _in_bytes(rng)
+            continue
         method, path, content, body = rng.choice(PROPER)
         kind = rng.choices(("proper", "exchanged", "bytes", "method", "path"), (2, 10, 4, 1, 1))[0]
         headers = {"Content-Type": content, _ATTRIBUTES: "tfs-model-name=classifier"}
@@ -78,6 +82,24 @@ def requests(seed: int, n: int) -> Iterator[ProtocolRequest]:
             name = rng.choice(("Accept", "Inference-Header-Content-Length", _ATTRIBUTES))
             headers[name] = rng.choice(_HEADERS)
         yield ProtocolRequest(kind, method, path, headers, body)
+
+
+def _in_bytes(rng):
+    """Returns a request with a tensor in bytes after its JSON, proper or with a wrong number or broken bytes."""
+    texts = rng.choice(([b"a warm film", b"dull"], [b""], [b"\xff\xfe", b"a" * 5000]))
+    data = b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    tensor = {"name": "text", "shape": [len(texts)], "datatype": "BYTES", "parameters": {"binary_data_size": len(data)}}
+    body = {"inputs": [tensor], "parameters": {"binary_data_output": rng.random() < 0.5}}
+    kind = rng.choice(("proper", "exchanged", "bytes"))
+    if kind == "exchanged":
+        _exchange(rng, body)
+    head = json.dumps(body).encode()
+    length = len(head)
+    if kind == "bytes":
+        data = rng.choice((data[:-1], data + b"\0", _break(rng, data), struct.pack("<I", 2**32 - 1) + data, b""))
+        length = rng.choice((length, length, length - 1, 0, len(head + data) + 1, -1, 10**20))
+    headers = {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(length)}
+    return ProtocolRequest(kind, "POST", "/v2/models/classifier/infer", headers, head + data)
 
 
 def _exchange(rng, value):

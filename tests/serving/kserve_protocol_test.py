@@ -1,7 +1,9 @@
-"""KServe's V2 protocol: health, metadata and infer, with tensors in JSON."""
+"""KServe's V2 protocol: health, metadata and infer, with tensors in JSON and in bytes."""
 
 import json
+import struct
 import types
+import urllib.request
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import LIMITS
 from bert_tf.serving.server.dtypes import as_dtype
-from bert_tf.serving.server.protocols import kserve_v2
+from bert_tf.serving.server.protocols import kserve_binary, kserve_v2
+from bert_tf.serving.server.protocols.kserve_tensors import KINDS
 from bert_tf.serving.server.tensorflow_messages import model_pb2
 from tests import other_envs
 from tests.serving.requests import send
@@ -26,10 +29,13 @@ import tritonclient.http as http
 client = http.InferenceServerClient(f"localhost:{sys.argv[1]}")
 assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("film", "3")
 text = http.InferInput("text", [2], "BYTES")
-text.set_data_from_numpy(np.array(["good", "no"], object), binary_data=False)
-wanted = [http.InferRequestedOutput(name, binary_data=False) for name in ("label", "probabilities")]
-found = client.infer("film", [text], outputs=wanted, request_id="a")
-print(json.dumps([client.get_model_metadata("film"), found.as_numpy("probabilities").tolist(), found.get_response()]))
+answers = []
+for in_bytes in (False, True):
+    text.set_data_from_numpy(np.array(["good", "no"], object), binary_data=in_bytes)
+    wanted = [http.InferRequestedOutput(name, binary_data=in_bytes) for name in ("label", "probabilities")]
+    found = client.infer("film", [text], outputs=wanted, request_id="a")
+    answers.append([found.as_numpy("probabilities").tolist(), found.as_numpy("label").tolist()])
+print(json.dumps([client.get_model_metadata("film"), *answers, found.get_response()], default=bytes.decode))
 """
 
 
@@ -102,13 +108,13 @@ def test_a_model_without_a_default_signature(film, kserve, monkeypatch):
     [("UINT8", 0, 255), ("INT8", -128, 127), ("UINT16", 0, 65535), ("INT16", -32768, 32767), ("FP16", -65504, 65504)],
 )
 def test_narrow_numbers_are_those_of_the_type(datatype, least, most):
-    kind = kserve_v2._DTYPES[datatype]
+    kind = KINDS[datatype]
     endpoint = types.SimpleNamespace(tensor="x:0", dtype=as_dtype(kind), shape=None)
     signature = types.SimpleNamespace(inputs={"x": endpoint}, is_fragile=False, checks_shapes=False)
 
     def read(*data):
         tensor = {"name": "x", "shape": [len(data)], "datatype": datatype, "data": list(data)}
-        return kserve_v2._inputs([tensor], signature, LIMITS)["x"]
+        return kserve_v2._inputs([tensor], signature, LIMITS, kserve_binary.TensorBytes())["x"]
 
     found = read(least, most)
     assert (found.dtype, found.tolist()) == (kind, [least, most])
@@ -127,7 +133,10 @@ def test_narrow_numbers_are_those_of_the_type(datatype, least, most):
         ({"inputs": [TEXT, TEXT]}, "must not repeat the input text"),
         ({"inputs": [TEXT | {"name": "words"}]}, "Sent extra: {words}"),
         ({"inputs": [TEXT | {"name": ["text"]}]}, "'name' must be a string"),
-        ({"inputs": [TEXT | {"parameters": {"binary_data_size": 9}}]}, '"binary_data_size"; it may have none'),
+        ({"inputs": [TEXT | {"parameters": {"binary_data_size": 9}}]}, "must have either the member 'data' or the"),
+        ({"inputs": [{"name": "text", "shape": [2], "datatype": "BYTES"}]}, "either the member 'data' or the"),
+        ({"inputs": [TEXT | {"parameters": {"classification": 9}}]}, '"classification"; it may have binary_data_size'),
+        ({"inputs": [X | {"shape": [0, 10**9], "data": []}], **NUMBERS}, "and x has the shape [0, 1000000000]"),
         ({"inputs": [TEXT | {"parameters": []}]}, "'parameters' must be a JSON object"),
         ({"inputs": [TEXT | {"shape": [3]}]}, "'data' of the input text must have 3 elements"),
         ({"inputs": [TEXT | {"shape": [-1]}]}, "must be a list of sizes; got [-1]"),
@@ -139,8 +148,8 @@ def test_narrow_numbers_are_those_of_the_type(datatype, least, most):
         ({"inputs": [TEXT], "outputs": [{"name": "score"}]}, "'outputs' must be different ones of label, "),
         ({"inputs": [TEXT], "outputs": [{"name": "label"}] * 2}, "'outputs' must be different ones"),
         ({"inputs": [TEXT], "outputs": [{"name": "label", "parameters": {"classification": 1}}]}, '"classification"'),
-        ({"inputs": [TEXT], "outputs": [{"name": "label", "parameters": {"binary_data": True}}]}, "in bytes are not"),
-        ({"inputs": [TEXT], "parameters": {"binary_data_output": True}}, "binary_data=False"),
+        ({"inputs": [TEXT], "outputs": [{"name": "label", "parameters": {"binary_data": 1}}]}, "must be true or false"),
+        ({"inputs": [TEXT], "parameters": {"binary_data_output": "yes"}}, "must be true or false"),
         ({"inputs": [TEXT], "parameters": {"priority": 1}}, 'unsupported member "priority"'),
         ({"inputs": [TEXT], "parameters": {"signature_name": "nothing"}}, '"nothing" not found'),
     ],
@@ -158,14 +167,99 @@ def test_other_models_methods_and_forms(kserve):
         status, answer = kserve({"inputs": [TEXT]}, f"/v2/models/film/versions/{digits}/infer")
         assert (status, answer["error"]) == (400, f"Failed to convert version: {digits} to numeric.")
     assert kserve(path=PATH) == (400, {"error": f"Malformed request: GET {PATH}"})
-    status, answer = kserve({"inputs": [TEXT]}, inference_header_content_length="9")
-    assert (status, answer["error"].partition(" ")[0]) == (400, "Inference-Header-Content-Length")
     assert kserve(path="/v2/repository/index") == (404, "")
+
+
+def in_bytes(name, datatype, shape, data):
+    """Returns the description of a tensor in bytes, and the bytes."""
+    parameters = {"binary_data_size": len(data)}
+    return {"name": name, "shape": shape, "datatype": datatype, "parameters": parameters}, data
+
+
+def packed(*texts):
+    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+def send_bytes(server, document, *tensors, length=None, more=b""):
+    """Sends JSON and bytes; returns (HTTP status, JSON, {output in bytes: its bytes})."""
+    document = {"inputs": [each for each, _ in tensors]} | document
+    head = json.dumps(document).encode()
+    headers = {"Inference-Header-Content-Length": str(len(head) if length is None else length)}
+    body = b"".join([head, *(data for _, data in tensors), more])
+    request = urllib.request.Request(f"http://localhost:{server.rest_port}{PATH}", body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            text, split = response.read(), int(response.headers.get("Inference-Header-Content-Length", 10**9))
+            answer, at, found = json.loads(text[:split]), split, {}
+            for each in answer["outputs"]:
+                if size := each.get("parameters", {}).get("binary_data_size", 0):
+                    found[each["name"]], at = text[at : at + size], at + size
+            assert at in (len(text), 10**9)
+            return response.status, answer, found
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read()), {}
+
+
+def test_tensors_in_bytes(film):
+    text = in_bytes("text", "BYTES", [2], packed(b"good", b"no"))
+    wanted = {"outputs": [{"name": "label"}, {"name": "probabilities", "parameters": {"binary_data": False}}],
+              "parameters": {"binary_data_output": True}}  # fmt: skip
+    status, answer, found = send_bytes(film, wanted, text)
+    assert status == 200 and found == {"label": packed(b"good", b"bad")}
+    label, probabilities = answer["outputs"]
+    assert "data" not in label and np.reshape(probabilities["data"], [2, 2]).tolist() == [[0.25, 0.75], [0.75, 0.25]]
+    x = np.array([[1, 2, 3], [4.5, 5, 6]], "<f4").tobytes()
+    scale = np.array([2, 3], "<i4").tobytes()
+    numbers = {"parameters": {"signature_name": "numbers", "binary_data_output": True}}
+    given = in_bytes("x", "FP32", [2, 3], x), in_bytes("scale", "INT32", [2], scale)
+    status, _, found = send_bytes(film, numbers, *given)
+    assert np.frombuffer(found["y"], "<f4").tolist() == [2.0, 4.0, 6.0, 13.5, 15.0, 18.0]
+    assert np.frombuffer(found["total"], "<i8").tolist() == [2, 3]
+    status, answer, found = send_bytes(film, {}, text)  # outputs in JSON
+    assert (status, found) == (200, {}) and outputs((status, answer))["label"] == ["good", "bad"]
+
+
+TWO = packed(b"good", b"no")
+
+
+@pytest.mark.parametrize(
+    "tensor, more, message",
+    [
+        (in_bytes("text", "BYTES", [2], TWO), {"length": -1}, "must be a number of bytes, at most"),
+        (in_bytes("text", "BYTES", [2], TWO), {"length": 10**12}, "must be a number of bytes, at most"),
+        (in_bytes("text", "BYTES", [2], TWO), {"more": b"xy"}, "The body has 2 bytes after its tensors"),
+        (in_bytes("text", "BYTES", [3], TWO), {}, "must be 3 strings, each after its length in four bytes; got 2"),
+        (in_bytes("text", "BYTES", [1], TWO), {}, "must be 1 strings, each after its length in four bytes; got 1"),
+        (in_bytes("text", "BYTES", [2], TWO[:-1]), {}, "must be 2 strings"),
+        (in_bytes("text", "BYTES", [1], b"\xff\xff\xff\x7f"), {}, "A text may have"),
+        (in_bytes("text", "INT64", [2], bytes(16)), {}, "Expects arg[0] to be string but int64"),
+    ],
+)
+def test_bytes_that_are_refused(film, tensor, more, message):
+    status, answer, _ = send_bytes(film, {}, tensor, **more)
+    assert status == 400 and message in answer["error"]
+
+
+def test_sizes_of_tensors_in_bytes_are_checked(film):
+    numbers = {"parameters": {"signature_name": "numbers"}}
+    scale = in_bytes("scale", "INT32", [2], bytes(8))
+    for size, message in ((20, "must be 24, according to its shape and type; got 20"), (999, "must be at most 32")):
+        tensor, data = in_bytes("x", "FP32", [2, 3], bytes(20 if size == 20 else 24))
+        tensor["parameters"]["binary_data_size"] = size
+        status, answer, _ = send_bytes(film, numbers, (tensor, data), scale)
+        assert status == 400 and message in answer["error"]
+
+
+def test_flags_in_bytes_are_0_or_1():
+    read = kserve_binary.read_tensor
+    assert read(memoryview(b"\x00\x01"), [2], np.bool_, "x", LIMITS).tolist() == [False, True]
+    with pytest.raises(ServingError, match="must be 0 or 1, because it is BOOL; got 2"):
+        read(memoryview(b"\x00\x02"), [2], np.bool_, "x", LIMITS)
 
 
 @pytest.mark.slow
 def test_tritons_client(film):
     out = other_envs.run(other_envs.clients_python(), CLIENT, film.rest_port)
-    metadata, probabilities, response = json.loads(out.splitlines()[-1])
-    assert (metadata["name"], probabilities) == ("film", [[0.25, 0.75], [0.75, 0.25]])
-    assert response["id"] == "a"
+    metadata, in_json, in_bytes, response = json.loads(out.splitlines()[-1])
+    assert metadata["name"] == "film" and in_json == in_bytes == [[[0.25, 0.75], [0.75, 0.25]], ["good", "bad"]]
+    assert response["id"] == "a" and all("binary_data_size" in each["parameters"] for each in response["outputs"])

@@ -5,17 +5,16 @@ in the log.
 """
 
 import contextlib
-import dataclasses
 import importlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 
 import grpc
 from absl import logging
 from google.protobuf import descriptor_pool
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2_grpc
 
@@ -25,10 +24,13 @@ from bert_tf.serving.server import metrics, profiling
 from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.config_reload import reload
 from bert_tf.serving.server.grpc_channel import UnixSocket, bind_port, channel_options
+from bert_tf.serving.server.grpc_method import Method, model_spec
 from bert_tf.serving.server.model_status import model_metadata, model_status, require_spec
 from bert_tf.serving.server.multi_inference import multi_inference
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.protocols import kserve_grpc
+from bert_tf.serving.server.protocols.kserve_v2 import KSERVE_V2
 from bert_tf.serving.server.request_context import RequestContext
 from bert_tf.serving.server.side_services import Health, Reflection
 from bert_tf.serving.server.tensorflow_messages import (
@@ -37,7 +39,6 @@ from bert_tf.serving.server.tensorflow_messages import (
     get_model_status_pb2,
     inference_pb2,
     model_management_pb2,
-    model_pb2,
     predict_pb2,
     regression_pb2,
 )
@@ -59,38 +60,16 @@ _LAST_SECONDS = 2  # the same once the server stops
 _LARGE_MESSAGES = 4  # of the largest size in memory at once, or as many small ones as fit
 
 
-@dataclasses.dataclass(frozen=True)
-class Method:
-    """A method of a service.
-
-    Attributes:
-        request: its type.
-        answer: answer(registry, request, call) -> response; raises ServingError.
-        counts: whether it is counted in the metrics, under the name of its model.
-    """
-
-    request: type[Message]
-    answer: Callable
-    counts: bool = False
-
-
 def _inference(handler):
     """Wraps handler(version, request, call) as answer(registry, request, call)."""
 
     def answer(registry, request, call):
         if not isinstance(request, inference_pb2.MultiInferenceRequest):
             require_spec(request)
-        with registry.lease(_model_spec(request)) as version:
+        with registry.lease(model_spec(request)) as version:
             return handler(version, request, call)
 
     return answer
-
-
-def _model_spec(request):
-    """Returns the ModelSpec of a request: for MultiInference, the first task's, or an empty one."""
-    if not isinstance(request, inference_pb2.MultiInferenceRequest):
-        return request.model_spec
-    return request.tasks[0].model_spec if request.tasks else model_pb2.ModelSpec()
 
 
 METHODS = {
@@ -117,6 +96,12 @@ _PROFILER = {
         "Profile": Method(profiling.ProfileRequest, lambda registry, request, call: profiling.profile(request, call))
     }
 }
+
+
+def _services(options):
+    """Returns {service: {name: Method}} of all services that the server has."""
+    found = METHODS | (_PROFILER if options.enable_profiler else {})
+    return found | (kserve_grpc.METHODS if KSERVE_V2.name in options.rest_api_protocols else {})
 
 
 def _read(data, kind, limits):
@@ -152,7 +137,7 @@ class GrpcServer:
             options=channel_options(options.limits, options.grpc_channel_arguments),
             maximum_concurrent_rpcs=_OPEN_CALLS,
         )
-        for service, methods in (METHODS | (_PROFILER if options.enable_profiler else {})).items():
+        for service, methods in _services(options).items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self._health = Health(registry, list(METHODS)) if options.health else None
@@ -270,7 +255,7 @@ class GrpcServer:
             del data
             if not method.counts:
                 return method.answer(self._registry, request, call).SerializeToString()
-            with metrics.request(self._registry, _model_spec(request), name, call.entrypoint):
+            with metrics.request(self._registry, method.spec(request), name, call.entrypoint):
                 return method.answer(self._registry, request, call).SerializeToString()
 
     def _hang_up(self):

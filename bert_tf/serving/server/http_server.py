@@ -21,6 +21,7 @@ from bert_tf.serving.server.deadlines import timeout_at
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, encoding_of, gunzip, read_body
 from bert_tf.serving.server.http_callers import CallersAllowed
 from bert_tf.serving.server.options import ServerOptions
+from bert_tf.serving.server.protocols.adapter import BinaryResponse
 from bert_tf.serving.server.request_context import RequestContext
 
 _IDLE_SECONDS = 120  # a connection is closed after this much silence
@@ -62,7 +63,8 @@ class StaticPage:
 
 
 class RestServer:
-    """Hands each request to `answer(method, path, body, call, unpack) -> (status, JSON)`, at most one per thread.
+    """Hands each request to `answer(method, path, body, call, unpack) -> (status, JSON or BinaryResponse)`, at most one
+    per thread.
 
     GET requests, such as a model's status, have a separate thread, because probes arrive while all others
     are busy.
@@ -241,6 +243,8 @@ class RestServer:
             if not future.done():
                 return self._reply_error(path, 504, _LATE)
             status, text = future.result()
+            if isinstance(text, BinaryResponse):
+                return self._reply(status, text.data, "application/octet-stream", text.headers)
             return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
         except HttpError as error:
             self._count(method, path, error)

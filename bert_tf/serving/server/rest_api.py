@@ -16,7 +16,7 @@ from bert_tf.serving.server.classify import classify, regress
 from bert_tf.serving.server.http_body import HttpError
 from bert_tf.serving.server.model_status import model_metadata, model_status
 from bert_tf.serving.server.predict import run_predict
-from bert_tf.serving.server.protocols.adapter import AdapterRequest
+from bert_tf.serving.server.protocols.adapter import AdapterRequest, BinaryResponse
 from bert_tf.serving.server.protocols.enabled import NO_PROTOCOLS, EnabledProtocols
 from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.rest_targets import find_signature, read_version
@@ -43,8 +43,10 @@ def answer(
     unpack: Callable | None = None,
     routes: Mapping[str, Callable] = types.MappingProxyType({}),
     protocols: EnabledProtocols = NO_PROTOCOLS,
-) -> tuple[int, str]:
+) -> tuple[int, str | BinaryResponse]:
     """Returns (HTTP status, JSON) for a request; the text is empty for an unknown path.
+
+    In place of JSON, a further protocol may return a BinaryResponse.
 
     Args:
         registry: registry of the served models.
@@ -89,7 +91,7 @@ def _write_error(request, error):
 
 
 def _answer_adapted(request, method):
-    """Returns the text of the response in another protocol.
+    """Returns the text of the response in another protocol, or a BinaryResponse.
 
     The request is counted under the protocol's name, which an adapter may choose by the body.
     """

@@ -97,8 +97,8 @@ class RestSettings:
     )
     rest_api_protocols: Sequence[str] = option(
         list(names.PROTOCOLS),
-        "Protocols that the REST port follows in addition to TensorFlow Serving's, whose paths they leave as they are. "
-        "An empty list follows none.",
+        "Protocols that the REST port follows in addition to TensorFlow Serving's, whose paths they leave as they are; "
+        "kserve_v2 also adds its service to the gRPC port. An empty list follows none.",
         choices=names.PROTOCOLS,
     )
     rest_api_enable_cors_support: bool = option(False, "Allow requests from web pages of other origins (CORS).")

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,18 @@ from bert_tf.serving.server.request_context import INTERNAL, RequestContext
 from bert_tf.serving.server.tensorflow_messages import model_pb2
 
 _NAMES = {str: "a string", bool: "true or false", int: "a whole number", list: "a list", dict: "an object"}
+
+
+class BinaryResponse(NamedTuple):
+    """A response that is not text.
+
+    Attributes:
+        data: the body.
+        headers: additional headers.
+    """
+
+    data: bytes
+    headers: Mapping[str, str]
 
 
 @dataclasses.dataclass
@@ -60,14 +72,15 @@ class Protocol:
 
     Attributes:
         name: one of `names.PROTOCOLS`, or "vertex".
-        routes: {(method, pattern of the whole path): function from an AdapterRequest to the text of the response}.
+        routes: {(method, pattern of the whole path): function from an AdapterRequest to the text of the response, or a
+            BinaryResponse}.
         write_error: write_error(HTTP status, message) -> (HTTP status, text of the response).
         ready_paths: paths whose GET says by its HTTP status whether all models are available.
         live_paths: paths whose GET says that the server runs.
     """
 
     name: str
-    routes: Mapping[tuple[str, str], Callable[[AdapterRequest], str]]
+    routes: Mapping[tuple[str, str], Callable[[AdapterRequest], "str | BinaryResponse"]]
     write_error: Callable[[int, str], tuple[int, str]] = lambda status, message: (status, json_responses.error(message))
     ready_paths: Sequence[str] = ()
     live_paths: Sequence[str] = ()
@@ -76,8 +89,8 @@ class Protocol:
         """Whether a path is one of this protocol's, whatever the method."""
         return any(re.fullmatch(pattern, path) for _, pattern in self.routes)
 
-    def answer(self, method: str, request: AdapterRequest) -> str:
-        """Returns the text of the response.
+    def answer(self, method: str, request: AdapterRequest) -> str | BinaryResponse:
+        """Returns the text of the response, or a BinaryResponse.
 
         Raises:
             ServingError: the request is rejected, because of its method or by the adapter.

@@ -1,4 +1,4 @@
-"""KServe's V2 protocol, the open inference protocol: health, metadata and infer, with tensors in JSON."""
+"""KServe's V2 protocol, the open inference protocol: health, metadata and infer, with tensors in JSON or in bytes."""
 
 import math
 import urllib.parse
@@ -10,45 +10,51 @@ import numpy as np
 import bert_tf
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.dtypes import DType, as_dtype
+from bert_tf.serving.server.dtypes import as_dtype
 from bert_tf.serving.server.json_values import json_to_array, quoted
-from bert_tf.serving.server.predict import check_input, run_predict, wrong_count
-from bert_tf.serving.server.protocols.adapter import AdapterRequest, Protocol, checked_members, member
+from bert_tf.serving.server.predict import run_predict, wrong_count
+from bert_tf.serving.server.protocols.adapter import (
+    AdapterRequest,
+    BinaryResponse,
+    Protocol,
+    checked_members,
+    member,
+)
+from bert_tf.serving.server.protocols.kserve_binary import SIZE, binary_response, read_tensor, split_body, write_tensor
+from bert_tf.serving.server.protocols.kserve_tensors import (
+    EXTENSIONS,
+    KINDS,
+    PLATFORM,
+    as_array,
+    available_versions,
+    check_kserve_tensor,
+    datatype_of,
+    narrow,
+    tensor_metadata,
+)
 from bert_tf.serving.server.protocols.served_tasks import leased_model
 from bert_tf.serving.server.rest_targets import find_signature, read_version
-from bert_tf.serving.server.signature_tensors import count_rows
-from bert_tf.serving.server.signatures import MAX_AXES
 
-_DTYPES = {
-    "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64,
-    "INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "FP16": np.float16,
-    "FP32": np.float32, "FP64": np.float64, "BYTES": np.object_,
-}  # fmt: skip
 # Types of inputs that are read as larger ones, since a cast would wrap numbers outside of their range.
 _WIDER = {"UINT8": np.int64, "UINT16": np.int64, "INT8": np.int64, "INT16": np.int64, "FP16": np.float32}
-_NAMES = {as_dtype(kind): name for name, kind in _DTYPES.items()}
-_BINARY = "Inference-Header-Content-Length"
-_REMEDY = " (tritonclient: binary_data=False for each input and requested output)"
-_MOST_INT64 = 2**63 - 1
 _MODEL = r"/v2/models/([^/]+)(?:/versions/([0-9]+))?"
 
 
 def _server(request: AdapterRequest) -> str:
-    return json_responses.document({"name": "bert_tf", "version": bert_tf.__version__, "extensions": []})
+    answer = {"name": "bert_tf", "version": bert_tf.__version__, "extensions": list(EXTENSIONS)}
+    return json_responses.document(answer)
 
 
 def _metadata(request: AdapterRequest) -> str:
     with leased_model(request, _name(request)) as version:
         signature = find_signature(version)
-        states = request.registry.states(version.name)
-        versions = [number for number in sorted(states) if states[number].name == "AVAILABLE"]
         return json_responses.document(
             {
                 "name": version.name,
-                "versions": list(map(str, versions)),
-                "platform": "tensorflow_savedmodel",
-                "inputs": [_describe(alias, each) for alias, each in signature.inputs.items()],
-                "outputs": [_describe(alias, each) for alias, each in signature.outputs.items()],
+                "versions": available_versions(request.registry, version.name),
+                "platform": PLATFORM,
+                "inputs": [tensor_metadata(alias, each) for alias, each in signature.inputs.items()],
+                "outputs": [tensor_metadata(alias, each) for alias, each in signature.outputs.items()],
             }
         )
 
@@ -58,30 +64,37 @@ def _ready(request: AdapterRequest) -> str:
         return json_responses.document({"name": version.name, "ready": True})
 
 
-def _infer(request: AdapterRequest) -> str:
+def _infer(request: AdapterRequest) -> str | BinaryResponse:
     name = _name(request)
-    if _BINARY in request.call.headers:
-        raise invalid(f"{_BINARY} announces tensors in bytes, which are not supported; send them in JSON{_REMEDY}")
+    request.body, data = split_body(request.body, request.call.headers)
     members = request.members(("inputs",), ("id", "outputs", "parameters"))
     identity = member(members, "id", str)
     more = _parameters(members, ("signature_name", "binary_data_output"))
+    in_bytes = member(more, "binary_data_output", bool, False)
     with leased_model(request, name) as version:
         signature = find_signature(version, member(more, "signature_name", str))
-        inputs = _inputs(member(members, "inputs", list), signature, request.call.limits)
-        wanted = _outputs(member(members, "outputs", list), signature)
-        outputs = run_predict(version, signature, inputs, wanted, request.call)
+        inputs = _inputs(member(members, "inputs", list), signature, request.call.limits, data)
+        wanted = _outputs(member(members, "outputs", list), signature, in_bytes)
+        outputs = run_predict(version, signature, inputs, list(wanted), request.call)
         answer = {"model_name": version.name, "model_version": str(version.number)}
         answer |= {} if identity is None else {"id": identity}
-        written = [_tensor(alias, outputs[alias], signature.outputs[alias].dtype) for alias in outputs]
-    return json_responses.document(answer | {"outputs": written})
+        written, tensors = [], []
+        for alias, array in outputs.items():
+            dtype = signature.outputs[alias].dtype
+            array = as_array(array, dtype)
+            tensor = {"name": alias, "datatype": datatype_of(dtype), "shape": list(array.shape)}
+            if wanted.get(alias, in_bytes):
+                tensors.append(write_tensor(array))
+                written.append(tensor | {"parameters": {SIZE: len(tensors[-1])}})
+            else:
+                written.append(tensor | {"data": array.ravel()})
+    document = json_responses.document(answer | {"outputs": written})
+    return binary_response(document, tensors) if tensors else document
 
 
 def _parameters(members, known):
-    """Returns the members of `parameters`; raises ServingError if they ask for tensors in bytes."""
-    found = checked_members(members.get("parameters", {}), (), known, "'parameters'")
-    if any(member(found, name, bool, False) for name in known if name.startswith("binary_data")):
-        raise invalid(f"Tensors in bytes are not supported; ask for JSON{_REMEDY}")
-    return found
+    """Returns the members of `parameters`."""
+    return checked_members(members.get("parameters", {}), (), known, "'parameters'")
 
 
 def _name(request):
@@ -92,87 +105,56 @@ def _name(request):
     return urllib.parse.unquote(name)
 
 
-def _inputs(tensors, signature, limits):
-    """Returns {input alias: array} of the tensors of a request."""
+def _inputs(tensors, signature, limits, data):
+    """Returns {input alias: array} of the tensors of a request; `data` has those in bytes."""
     found: dict[str, np.ndarray] = {}
     for i, tensor in enumerate(tensors):
         where = f"'inputs' at index {i}"
-        members = checked_members(tensor, ("name", "shape", "datatype", "data"), ("parameters",), where)
+        members = checked_members(tensor, ("name", "shape", "datatype"), ("data", "parameters"), where)
         alias = member(members, "name", str)
-        _parameters(members, ())
+        size = member(_parameters(members, (SIZE,)), SIZE, int)
+        if (size is None) is ("data" not in members):
+            raise invalid(f"{where} must have either the member 'data' or the parameter '{SIZE}'")
         if alias in found:
             raise invalid(f"{where} must not repeat the input {alias}")
         if alias not in signature.inputs:
             raise wrong_count([*found, alias], signature.inputs)
-        found[alias] = _array(members, alias, signature, limits)
+        found[alias] = _array(members, alias, signature, limits, None if size is None else data.take(size, alias))
+    data.check_end()
     if len(found) < len(signature.inputs):
         raise wrong_count(found, signature.inputs)
     return found
 
 
-def _array(members: Mapping[str, Any], alias, signature, limits) -> np.ndarray:
-    """Returns the array of a tensor whose data are nested, or flat in row-major order.
+def _array(members: Mapping[str, Any], alias, signature, limits, data: memoryview | None) -> np.ndarray:
+    """Returns the array of a tensor whose data are nested, or flat in row-major order, or in the bytes `data`.
 
     Raises:
         ServingError: the tensor is malformed, too large or does not match the input.
     """
     shape, datatype = member(members, "shape", list), member(members, "datatype", str)
-    if not all(type(size) is int and 0 <= size <= _MOST_INT64 for size in shape):
-        raise invalid(f"'shape' of the input {alias} must be a list of sizes; got {quoted(shape)}")
-    if len(shape) > MAX_AXES:
-        raise invalid(f"A tensor may have {MAX_AXES} axes and {alias} has {len(shape)}")
-    if datatype not in _DTYPES:
-        raise invalid(f"'datatype' of the input {alias} must be {', '.join(_DTYPES)}; got {quoted(datatype)}")
-    dtype = as_dtype(_DTYPES[datatype])
-    limits.check_rows(count_rows(dtype.as_datatype_enum, shape))
-    check_input(signature, alias, dtype.as_datatype_enum, shape)
-    wider = as_dtype(_WIDER.get(datatype, _DTYPES[datatype]))
+    dtype = check_kserve_tensor(alias, datatype, shape, signature, limits)
+    if data is not None:
+        return read_tensor(data, shape, KINDS[datatype], alias, limits)
+    wider = as_dtype(_WIDER.get(datatype, KINDS[datatype]))
     array = json_to_array(member(members, "data", list), wider, limits)
     if list(array.shape) not in (shape, [math.prod(shape)]):
         raise invalid(f"'data' of the input {alias} must have {math.prod(shape)} elements, as in its shape {shape}")
     if datatype in _WIDER:
-        array = _narrow(array, dtype, alias, datatype)
+        array = narrow(array, dtype, alias, datatype)
     return array.reshape(shape)
 
 
-def _narrow(array, dtype, alias, datatype):
-    """Returns numbers in a narrower type; raises ServingError if one is finite and outside of its range."""
-    bounds = (np.iinfo if dtype.is_integer else np.finfo)(dtype.as_numpy_dtype)
-    least, most = int(bounds.min), int(bounds.max)
-    outside = array[np.isfinite(array) & ((array < least) | (array > most))]
-    if outside.size:
-        raise invalid(f"'data' of the input {alias} must be {datatype}, from {least} to {most}; got {outside[0]}")
-    return array.astype(dtype.as_numpy_dtype)
-
-
-def _outputs(tensors, signature):
-    """Returns the names of the requested outputs, or none for all."""
-    found: list[str] = []
+def _outputs(tensors, signature, in_bytes):
+    """Returns {requested output: whether it is to be in bytes}, or none for all."""
+    found: dict[str, bool] = {}
     for i, tensor in enumerate(tensors or ()):
         members = checked_members(tensor, ("name",), ("parameters",), f"'outputs' at index {i}")
         alias = member(members, "name", str)
-        _parameters(members, ("binary_data",))
         if alias not in signature.outputs or alias in found:
             raise invalid(f"'outputs' must be different ones of {', '.join(signature.outputs)}; got {quoted(alias)}")
-        found.append(alias)
+        found[alias] = member(_parameters(members, ("binary_data",)), "binary_data", bool, in_bytes)
     return found
-
-
-def _tensor(alias, array, dtype: DType):
-    array = np.asarray(array, object if dtype == as_dtype(np.object_) else None)
-    return {"name": alias, "datatype": _datatype(dtype), "shape": list(array.shape), "data": array.ravel()}
-
-
-def _describe(alias, endpoint):
-    shape = [-1 if size is None else size for size in endpoint.shape or ()]
-    return {"name": alias, "datatype": _datatype(endpoint.dtype), "shape": shape}
-
-
-def _datatype(dtype):
-    try:
-        return _NAMES[dtype]
-    except KeyError as error:
-        raise invalid(f"KServe's protocol has no data type for TensorFlow's {dtype.name}") from error
 
 
 _ROUTES = {
