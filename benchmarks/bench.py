@@ -102,7 +102,7 @@ def _dtypes():
 
     if gpus():
         return ["float32", "bfloat16"]
-    return ["float32", *["bfloat16"] * resources.computes_bfloat16(), *["int8"] * resources.uses_onednn()]
+    return ["float32", *["bfloat16"] * resources.computes_bfloat16(), *["int8"] * resources.permits_int8()]
 
 
 def _peers(python):

@@ -8,7 +8,7 @@
 docs/reference/python_api.md lists all public names.
 """
 
-from bert_tf.utils import keras_names
+from bert_tf.utils import keras_names, onednn
 
 __version__ = "0.2.0"
 __all__ = [
@@ -43,6 +43,7 @@ _OLD_NAMES = {"Tokenizer": "WordPieceTokenizer"}
 _MODULES = {"inspect": "bert_tf.interpret", "lite": "bert_tf.lite", "sklearn": "bert_tf.sklearn"}
 
 keras_names.announce()
+onednn.turn_on()
 
 
 def __getattr__(name):

@@ -7,7 +7,7 @@ from typing import Any
 from bert_tf.lite.litert_file import MODEL_FILE
 from bert_tf.utils import names
 from bert_tf.utils.extras import require_packages
-from bert_tf.utils.resources import uses_onednn, why_without_onednn
+from bert_tf.utils.resources import permits_int8, why_without_int8
 
 # The file of a version that no other kind has, and whose kind that is.
 FILES = {"litert": MODEL_FILE, "onnx": "model.onnx", "openvino": "model.xml"}
@@ -111,9 +111,9 @@ class ExportOptions:
 
     def check_processor(self):
         """Raises ValueError if this machine cannot compute what the export contains, such as its sample requests."""
-        if self.has_int8_products and not uses_onednn():
+        if self.has_int8_products and not permits_int8():
             raise ValueError(
-                f"`export_dtype=int8` requires oneDNN, {why_without_onednn()}, use float32, or export on another "
+                f"`export_dtype=int8` requires oneDNN, {why_without_int8()}, use float32, or export on another "
                 "machine."
             )
 

@@ -7,11 +7,12 @@ import platform
 import subprocess
 from collections.abc import Collection, Mapping
 
+from bert_tf.utils.onednn import OURS, VARIABLE
+
 CPU_INFO = "/proc/cpuinfo"
 # Instructions that multiply and add in so few bits, as Linux calls them on x86 and on ARM.
 BFLOAT16_SETS = ("amx_bf16", "avx512_bf16")
 INT8_SETS = ("amx_int8", "avx512_vnni", "avx_vnni", "i8mm", "asimddp")
-_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # the variable that turns it on or off
 # Instructions of x86 with which TensorFlow uses oneDNN by default.
 _WITH_ONEDNN = ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16")
 # What ONEDNN_MAX_CPU_ISA may say so that oneDNN still takes the first of them.
@@ -43,33 +44,49 @@ def cores() -> int:
 
 
 def uses_onednn(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether TensorFlow uses oneDNN on this machine; without TF_ENABLE_ONEDNN_OPTS, the instruction sets of
-    x86 decide.
-
-    Without oneDNN, TensorFlow's kernels for int8 return nothing.
+    """Returns whether TensorFlow uses oneDNN on this machine; without TF_ENABLE_ONEDNN_OPTS, which `onednn.turn_on`
+    may set, the instruction sets of x86 decide.
 
     Args:
         sets, environment: as in `computes_bfloat16`.
     """
-    if _ONEDNN in environment or not _is_x86():
-        return environment.get(_ONEDNN, "1").lower() not in ("0", "false")
+    if VARIABLE in environment or not _is_x86():
+        return environment.get(VARIABLE, "1").lower() not in ("0", "false")
     sets = instruction_sets() if sets is None else sets
     return any(each in sets for each in _WITH_ONEDNN)
 
 
-def why_without_onednn(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns why TensorFlow does not use oneDNN where `uses_onednn` is false, and how it does.
+def permits_int8(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether int8 products are computed by oneDNN: with instructions for int8, or without if the user says so.
+
+    Without oneDNN, TensorFlow's kernels for int8 return nothing; without instructions, results are less exact.
+
+    Args:
+        sets, environment: as in `computes_bfloat16`.
+    """
+    if not _is_turned_on_by_us(environment):
+        return uses_onednn(sets, environment)
+    sets = instruction_sets() if sets is None else sets
+    return uses_onednn(sets, environment) and any(each in sets for each in INT8_SETS)
+
+
+def why_without_int8(environment: Mapping[str, str] = os.environ) -> str:
+    """Returns why int8 products are not computed where `permits_int8` is false, and how they are.
 
     Args:
         environment: as in `computes_bfloat16`.
     """
     reason = "by default, because it has no instructions for int8"
-    if _ONEDNN in environment:
-        reason = f"because of {_ONEDNN}={environment[_ONEDNN]} in the environment"
+    if VARIABLE in environment and not _is_turned_on_by_us(environment):
+        reason = f"because of {VARIABLE}={environment[VARIABLE]} in the environment"
     return (
-        f"which TensorFlow does not use on this CPU {reason}. Set {_ONEDNN}=1 in the environment (results are less "
-        "exact on CPUs without instructions for int8)"
+        f"which is not used for it on this CPU {reason}. Set {VARIABLE}=1 in the environment (results are less exact "
+        "on CPUs without instructions for int8)"
     )
+
+
+def _is_turned_on_by_us(environment):
+    return OURS in environment and environment.get(VARIABLE) == "1"
 
 
 def _is_x86():

@@ -31,7 +31,7 @@ def test_a_start_imports_next_to_nothing():
     """Of the standard library the slow ones by name: each of them was once half of the time."""
     done = subprocess.run([sys.executable, "-c", _STAGES], cwd=ROOT, capture_output=True, text=True, check=True)
     package, listing, programs = json.loads(done.stdout)
-    light = {"bert_tf", "bert_tf.utils", "bert_tf.utils.keras_names", "collections.abc"}
+    light = {"bert_tf", "bert_tf.utils", "bert_tf.utils.keras_names", "bert_tf.utils.onednn", "collections.abc"}
     assert set(package) <= light, "`import bert_tf`"
     ours = {name for name in listing if name.startswith("bert_tf")}
     cli = ("", ".main", ".commands", ".closed_output", ".output_encoding")

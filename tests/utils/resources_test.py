@@ -15,6 +15,8 @@ flags\t\t: fpu
 """
 ARM = "processor\t: 0\nFeatures\t: fp asimd asimddp bf16\n"
 
+OURS = {"TF_ENABLE_ONEDNN_OPTS": "1", "BERT_TF_ONEDNN": "auto"}  # of `onednn.turn_on`
+
 
 @pytest.mark.parametrize(
     ("text", "sets", "name"),
@@ -83,11 +85,28 @@ def test_who_uses_onednn(machine, sets, environment, answer, monkeypatch):
     ("environment", "why"),
     [
         ({}, "on this CPU by default, because it has no instructions for int8"),
+        (OURS, "on this CPU by default, because it has no instructions for int8"),
         ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "on this CPU because of TF_ENABLE_ONEDNN_OPTS=0 in the environment"),
     ],
 )
-def test_why_there_is_no_onednn(environment, why):
-    assert f"{why}. Set TF_ENABLE_ONEDNN_OPTS=1 in" in resources.why_without_onednn(environment)
+def test_why_there_is_no_int8(environment, why):
+    assert f"{why}. Set TF_ENABLE_ONEDNN_OPTS=1 in" in resources.why_without_int8(environment)
+
+
+@pytest.mark.parametrize(
+    ("sets", "environment", "answer"),
+    [
+        ({"avx2", "avx512_vnni"}, {}, True),
+        ({"avx2"}, {}, False),
+        ({"avx2"}, {"TF_ENABLE_ONEDNN_OPTS": "1"}, True),  # as the user said
+        ({"avx2"}, OURS, False),
+        ({"avx2", "avx_vnni"}, OURS, True),
+        ({"avx2", "avx_vnni"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
+    ],
+)
+def test_what_int8_needs(sets, environment, answer, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert resources.permits_int8(sets, environment) is answer
 
 
 def test_the_best_precision(monkeypatch):

@@ -21,7 +21,7 @@ from bert_tf.serving.server.signatures import MAX_AXES, read_signature
 from bert_tf.serving.server.tensorflow_messages import config_pb2
 from bert_tf.utils import tensorflow_internals as internals
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE, TOKEN_COUNTS
-from bert_tf.utils.resources import uses_onednn, why_without_onednn
+from bert_tf.utils.resources import permits_int8, why_without_int8
 from bert_tf.utils.token_counts import TokenCountLog
 
 if TYPE_CHECKING:
@@ -228,9 +228,9 @@ def _has_operation(meta_graph, names):
 
 def _check_processor(path, meta_graph):
     """Raises ServingError if this machine cannot compute in int8, which TensorFlow finds out only in requests."""
-    if not uses_onednn() and _has_operation(meta_graph, _INT8):
+    if not permits_int8() and _has_operation(meta_graph, _INT8):
         raise failed_precondition(
-            f"{path} computes in int8, which requires oneDNN, {why_without_onednn()}, or export the model in float32"
+            f"{path} computes in int8, which requires oneDNN, {why_without_int8()}, or export the model in float32"
         )
 
 
