@@ -110,7 +110,6 @@ Evaluate      compare            compare two runs, with significance tests
 Predict       predict            batch inference over a file
               embed, search      sentence embeddings; semantic search
               zero-shot          classify by labels in words, without training
-              fill-mask          predict masked tokens
 Export        export, verify     SavedModel or LiteRT; check the export
               convert            convert between checkpoint formats
 Serve         serve              REST and gRPC server (TensorFlow Serving API)

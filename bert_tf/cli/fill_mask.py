@@ -13,10 +13,11 @@ from typing import ClassVar
 
 from absl import logging
 
+from bert_tf.cli.direct_export import read_export_form
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.tokenization.settings import TokenizerSettings
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ class FillMaskSettings(TokenizerSettings, ExportFormSettings, UserSettings):
         None,
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
-        group="Export", essential=True, excludes=("input_file",),
+        group="Export", essential=True, excludes=("input_file", "json"),
     )
 
 
@@ -53,20 +54,12 @@ TAKES_TEXTS = True
 
 def main(settings: FillMaskSettings, texts):
     """Prints an answer for each [MASK], or exports the model."""
-    from bert_tf.export.export_options import DEFAULT
     from bert_tf.inference.fill_mask import Filler, format_answer, read_masked_texts
-    from bert_tf.runs.export_step import make_export_options
 
-    exports = settings.export_dir is not None
-    if exports and texts:
-        raise ValueError("--export_dir cannot be combined with texts. Predict in a separate run.")
+    form = read_export_form(settings, texts)
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    form = make_export_options(options_of(ExportFormSettings, settings)) if exports else DEFAULT
-    if exports:
-        form.check_folder(settings.export_dir)  # before the model is read
-        form.check_processor()
     filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)
-    if exports:
+    if settings.export_dir is not None:
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))
         return
     mask = filler.reader.mask

@@ -17,10 +17,12 @@ from typing import ClassVar
 
 from absl import logging
 
+from bert_tf.cli.direct_export import read_export_form
 from bert_tf.export.settings import ExportFormSettings
 from bert_tf.utils.argument_texts import read_argument_texts
 from bert_tf.utils.json_files import printable_json
-from bert_tf.utils.settings import UserSettings, flags_of, option, options_of
+from bert_tf.utils.names import NLI_TEMPLATE
+from bert_tf.utils.settings import UserSettings, flags_of, option
 
 _ROWS = 256  # texts predicted, and printed, at a time
 
@@ -43,13 +45,13 @@ class ZeroShotSettings(ExportFormSettings, UserSettings):
         required=True, essential=True, group="Prediction",
     )
     template: str = option(
-        "This example is {}.",
-        "Sentence that says a label of a text; {} is the label.",
+        NLI_TEMPLATE,
+        "Sentence that states that a label applies; {} is the label.",
         essential=True, group="Prediction",
     )
     multi_label: bool = option(
         False,
-        "Any number of labels may be true of a text: each has a probability of its own.",
+        "Any number of labels may apply to a text: each has an independent probability, as a single label always has.",
         essential=True, group="Prediction",
     )
     max_seq_length: int | None = option(
@@ -58,7 +60,7 @@ class ZeroShotSettings(ExportFormSettings, UserSettings):
         "training, otherwise the number of positions of the model.",
         low=8, group="Prediction",
     )
-    batch_size: int = option(32, "Texts per batch; each is read once per label.", low=1, group="Prediction")
+    batch_size: int = option(64, "Pairs of a text and a label per batch.", low=1, group="Prediction")
     input_file: str | None = option(
         None,
         "File of texts, one per line; may be gzipped (.gz). Default: the arguments, otherwise standard input.",
@@ -69,7 +71,7 @@ class ZeroShotSettings(ExportFormSettings, UserSettings):
         None,
         "Directory to export the model to as a SavedModel, instead of predicting; the export becomes its next "
         "version.",
-        group="Export", essential=True, excludes=("input_file",),
+        group="Export", essential=True, excludes=("input_file", "json", "batch_size"),
     )
 
 
@@ -80,20 +82,12 @@ TAKES_TEXTS = True
 
 def main(settings: ZeroShotSettings, texts):
     """Prints the labels of each text, or exports the model."""
-    from bert_tf.export.export_options import DEFAULT
     from bert_tf.inference.zero_shot import ZeroShot
-    from bert_tf.runs.export_step import make_export_options
 
-    exports = settings.export_dir is not None
-    if exports and texts:
-        raise ValueError("--export_dir cannot be combined with texts. Predict in a separate run.")
-    form = make_export_options(options_of(ExportFormSettings, settings)) if exports else DEFAULT
-    if exports:
-        form.check_folder(settings.export_dir)  # before the model is read
-        form.check_processor()
+    form = read_export_form(settings, texts)
     labels = [label.strip() for label in settings.labels]
     zero_shot = ZeroShot(settings.model, labels, settings.template, settings.multi_label, settings.max_seq_length)
-    if exports:
+    if settings.export_dir is not None:
         logging.info("Exported %s as %s", settings.model, zero_shot.export(settings.export_dir, form))
         return
     read = read_argument_texts(texts, settings.input_file, "as an argument, or a file as `input_file`")

@@ -175,7 +175,7 @@ def _finish(path, served):
     """Sets the method names of tf.Example signatures that Classify and Regress require.
 
     tf.saved_model.save sets the method name of Predict for all of them. Branches are inlined when the graph is
-    loaded. Each graph records its sequence length and its number of parallel parts, if any.
+    loaded. Each graph records the lengths and numbers of `Sequences`, and its number of parallel parts, if any.
 
     Returns:
         {name: SignatureDef}.
@@ -188,7 +188,8 @@ def _finish(path, served):
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
-        graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
+        declared = [served.positions, tokens, *served.task.sequences_of_text]
+        graph.collection_def[SEQUENCES].int64_list.value.extend(declared)
         hide_token_counts(graph)
         if served.constants:
             served.constants.fill(graph)

@@ -49,7 +49,7 @@ class Predictor(LoadedByPath):
 
     Attributes:
         inputs: names of an example's texts, such as ("text",) or ("question", "context").
-        list_inputs: those of them of which an example has a list of texts, such as ("choices",).
+        list_inputs: the inputs that take a list of texts, such as ("choices",).
         token_counts: truncated texts and unknown tokens so far, a `TokenCountLog`, which warns if they are many.
 
     Raises:

@@ -52,6 +52,7 @@ class Reranker(LoadedByPath):
             queries: the queries of the search.
             hits: what it found for each. Documents without text are left out.
         """
+        self.check_process()
         return [self._ranked(query, found) for query, found in zip(queries, hits, strict=True)]
 
     def to_logits(self, scores: Sequence[float]) -> list[float]:

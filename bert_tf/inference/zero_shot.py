@@ -14,8 +14,8 @@ from bert_tf.export.serving_module import ServingModule
 from bert_tf.inference.predictor import Predictor
 from bert_tf.inference.trained_text_model import trace_served
 from bert_tf.tasks.registry import stated_task
-from bert_tf.tasks.zero_shot import TEMPLATE, ZeroShotTask
-from bert_tf.utils.names import SAVED_MODELS_FOR
+from bert_tf.tasks.zero_shot import ZeroShotTask
+from bert_tf.utils.names import NLI_TEMPLATE, SAVED_MODELS_FOR
 
 
 class ZeroShot(Predictor):
@@ -24,15 +24,16 @@ class ZeroShot(Predictor):
         topics = bert_tf.ZeroShot("models/nli", ["traffic", "sports", "politics"], "This text is about {}.")
         topics("The bridge is closed.")     # {"label": "traffic", "probabilities": {"traffic": 0.91, ...}}
 
-    A text is read once per label. As a `Predictor`, it predicts for one text, several, or a file.
+    A text is read once per label. As a `Predictor`, it predicts for one text, several, or a file; a batch of
+    `batch_size` consists of pairs of a text and a label.
 
     Args:
         model: a text classifier with a label that starts with "entail": the `output_dir` of `train classifier` on text
             pairs, a Hugging Face directory, or a name on the Hugging Face Hub.
         labels: the labels to choose from, in words.
-        template: sentence that says a label of a text; "{}" is the label.
-        multi_label: whether any number of labels may be true of a text, so that their probabilities are independent.
-            Otherwise one label is true, and the probabilities sum to 1.
+        template: sentence that states that a label applies; "{}" is the label.
+        multi_label: whether any number of labels may apply to a text, so that their probabilities are independent, as
+            that of a single label always is. Otherwise exactly one label applies, and the probabilities sum to 1.
         max_seq_length: maximum tokens of a text and a label's sentence together. If None, as in training, or the
             number of the model's positions.
 
@@ -50,7 +51,7 @@ class ZeroShot(Predictor):
         self,
         model: str | os.PathLike,
         labels: Sequence[str],
-        template: str = TEMPLATE,
+        template: str = NLI_TEMPLATE,
         multi_label: bool = False,
         max_seq_length: int | None = None,
     ) -> None:
@@ -58,9 +59,8 @@ class ZeroShot(Predictor):
         self._description = load_description([self._path])
         nli_labels, longest = _read_nli(self._path, self._description)
         self.task = ZeroShotTask(self._description.config, nli_labels, labels, template, multi_label)
-        self.max_seq_length = max_seq_length or longest
+        self.max_seq_length = longest if max_seq_length is None else max_seq_length
         self._description.check_length(self.max_seq_length)
-        self.task.check_length(self._description.tokenizer, self.max_seq_length)
         self._take(trace_served(self._path, self._serve(DEFAULT)[0])[0])
 
     def export(self, export_dir: str | os.PathLike, options: ExportOptions = DEFAULT) -> str:
@@ -83,11 +83,15 @@ class ZeroShot(Predictor):
         served, checkpoint = self._serve(options)
         return export(served, export_dir, served.task.to_dict(), read_run(self._path, checkpoint))
 
+    def _predict(self, columns, ids, batch_size, are_few=False):
+        return super()._predict(columns, ids, max(1, batch_size // len(self.task.labels)), are_few)
+
     def _serve(self, options):
         """Returns the served model, and the path of its checkpoint."""
         task = ZeroShotTask(self.task.config, **self.task.to_dict(), every_window=options.export_for == "gpu")
         model, report = build_with_weights(task, open_checkpoint(self._path), options.variable_dtype)
         tokenizer = self._description.tokenizer
+        task.check_length(tokenizer, self.max_seq_length)
         return ServingModule(task, model, tokenizer, ("text",), self.max_seq_length, options=options), report.path
 
 

@@ -1,4 +1,4 @@
-"""The flavor: saves, logs and loads an export, and answers as MLflow's `python_function`."""
+"""The flavor: saves, logs and loads an export, and predicts as MLflow's `python_function`."""
 
 import importlib.metadata
 import os
@@ -9,7 +9,6 @@ from typing import Any
 import mlflow
 import pandas as pd
 from mlflow.models import Model, infer_signature
-from mlflow.pyfunc import FLAVOR_NAME as PYTHON_FUNCTION
 
 import bert_tf
 from bert_tf.export.sample_texts import sample_texts
@@ -18,7 +17,6 @@ from bert_tf.serving.exports import find_export
 
 FLAVOR_NAME = "bert_tf"
 _PINNED = ("tensorflow", "tensorflow-text", "keras", "keras-nlp")
-_DATA = "data"  # key of the model's folder in the entry of a flavor
 
 
 def save_model(
@@ -30,9 +28,9 @@ def save_model(
         model: an exported SavedModel: its directory, or that of its numbered versions, of which the newest is saved.
         path: directory to create.
         mlflow_model: description of the model to extend. If None, a new one.
-        options: further arguments of `mlflow.pyfunc.save_model`: `signature` and `input_example` (by default those of
-            sample texts), `pip_requirements` (by default this version of bert-tf, and the installed versions of
-            TensorFlow and Keras), `extra_pip_requirements`, `code_paths`, `metadata`.
+        options: further arguments of MLflow's own function in `pyfunc`: `signature` and `input_example` (by default
+            those of sample texts), `pip_requirements` (by default `default_requirements()`, to which you can add),
+            `code_paths`, `metadata`.
 
     Raises:
         ValueError: `model` is not an export, or an option is set here.
@@ -43,9 +41,9 @@ def save_model(
         raise ValueError(f"`{min(own)}` is set by `bert_tf.mlflow` and must not be passed; got {options[min(own)]!r}.")
     example = _sample_frame(predictor := Predictor(version))
     description = mlflow_model or Model()
-    description.add_flavor(FLAVOR_NAME, bert_tf_version=bert_tf.__version__, **{_DATA: _DATA})
-    if options.get("conda_env") is None and options.get("pip_requirements") is None:
-        options["pip_requirements"] = _requirements()
+    description.add_flavor(FLAVOR_NAME, bert_tf_version=bert_tf.__version__)
+    if all(options.get(name) is None for name in ("conda_env", "pip_requirements", "extra_pip_requirements")):
+        options["pip_requirements"] = default_requirements()
     options.setdefault("signature", infer_signature(example, _TextFunction(predictor).predict(example)))
     options.setdefault("input_example", example)
     mlflow.pyfunc.save_model(
@@ -62,7 +60,7 @@ def log_model(
         model: as in `save_model`.
         name: name of the logged model.
         registered_model_name: name in the model registry of a new version. If None, it is not registered.
-        options: as in `save_model`, and further arguments of `mlflow.models.Model.log`, such as `run_id` and `tags`.
+        options: as in `save_model`, and further arguments of MLflow's `Model.log`, such as `run_id` and `tags`.
 
     Raises:
         ValueError: as `save_model`.
@@ -88,7 +86,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Predictor:
             f"`model_uri` must be a model that `bert_tf.mlflow` has saved; got {model_uri}, with the flavors "
             f"{', '.join(flavors)}; load it with `mlflow.pyfunc.load_model`."
         )
-    return Predictor(os.path.join(path, flavors[PYTHON_FUNCTION][_DATA]))
+    return Predictor(os.path.join(path, flavors[mlflow.pyfunc.FLAVOR_NAME][mlflow.pyfunc.DATA]))
 
 
 def _load_pyfunc(path):
@@ -106,9 +104,9 @@ class _TextFunction:
         """Returns one row per example, with a column per output, as `Predictor` names them.
 
         Args:
-            model_input: a DataFrame with a column per input of the model, or a list, array or Series of examples as for
-                `Predictor`.
-            params: none are known.
+            model_input: a DataFrame with a column per input of the model; other columns are ignored. Or a list, array
+                or Series of examples as for `Predictor`.
+            params: must be empty.
 
         Raises:
             ValueError: a column is missing, or there are `params`.
@@ -143,6 +141,8 @@ def _sample_frame(predictor):
     return pd.DataFrame(sample_texts(predictor.inputs, predictor.list_inputs, 2))
 
 
-def _requirements():
-    versions = [f"{name}=={importlib.metadata.version(name)}" for name in _PINNED]
+def default_requirements() -> list[str]:
+    """Returns the requirements of a saved model: this version of bert-tf, and those of TensorFlow and Keras."""
+    installed = {each.name for each in importlib.metadata.distributions()}
+    versions = [f"{name}=={importlib.metadata.version(name)}" for name in _PINNED if name in installed]
     return [f"bert-tf=={bert_tf.__version__}", *versions]

@@ -21,6 +21,8 @@ class ServableTask(BaseTask, Protocol):
         reads_whole_texts: whether a long text is read in windows, instead of being truncated to one sequence.
         takes_pairs: whether an example may be a pair of texts instead of one.
         has_several_labels: whether any number of the labels may be predicted for an example.
+        sequences_of_text: number of sequences in which a text is read, and tokens that are added to each, for estimates
+            of the cost of a request. Windows of a long text do not count.
         metrics_note: a sentence for the model card on what the metrics mean, if their names do not show it.
     """
 
@@ -31,6 +33,7 @@ class ServableTask(BaseTask, Protocol):
     reads_whole_texts: bool = True
     takes_pairs: bool = False
     has_several_labels: bool = False
+    sequences_of_text: tuple[int, int] = (1, 0)
     metrics_note: str = ""
 
     def for_serving(self, model: keras.Model) -> keras.Model:

@@ -1,6 +1,6 @@
 """Zero-shot classification: labels in words, by a model of natural language inference (Yin et al. 2019, section 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
 import tensorflow as tf
@@ -13,9 +13,9 @@ from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tasks.sequences import pad_sequences
 from bert_tf.tasks.servable_task import ServableTask
+from bert_tf.utils.names import NLI_TEMPLATE
 
 SLOT = "{}"  # of a label in a template
-TEMPLATE = "This example is {}."
 
 
 class ZeroShotTask(ServableTask):
@@ -28,7 +28,7 @@ class ZeroShotTask(ServableTask):
         config: configuration of the encoder.
         nli_labels: the model's own labels, in the order of its outputs.
         labels: the labels to choose from.
-        template: sentence that says a label of a text; "{}" is the label.
+        template: sentence that states that a label applies; "{}" is the label.
         multi_label: whether any number of labels may be true of a text: each label's probability is that of entailment
             rather than contradiction. Otherwise one label is true: the probabilities are a softmax of the labels'
             entailment logits. A single label always has the former.
@@ -51,7 +51,7 @@ class ZeroShotTask(ServableTask):
         config: EncoderConfig,
         nli_labels: Sequence[str],
         labels: Sequence[str],
-        template: str = TEMPLATE,
+        template: str = NLI_TEMPLATE,
         multi_label: bool = False,
         every_window: bool = False,
     ):
@@ -65,8 +65,9 @@ class ZeroShotTask(ServableTask):
         self._entailment, self._contradiction = find_entailment(nli_labels)
         if self.multi_label and self._contradiction is None:
             raise ValueError(
-                "`multi_label` requires a model with a label for contradiction, one that starts with `contra` or "
-                f"`not`; got {', '.join(nli_labels)}. Remove it and pass two labels or more, or use another model."
+                "`multi_label`, or a single label, requires a model with a label for contradiction, one that starts "
+                f"with `contra` or `not`; got {', '.join(nli_labels)}; pass two labels or more without `multi_label`, "
+                "or use another model."
             )
         self._problem = PROBLEMS["multi_label" if self.multi_label else "single_label"]
 
@@ -100,12 +101,14 @@ class ZeroShotTask(ServableTask):
         return {"template": self.template}
 
     def check_length(self, tokenizer, max_seq_length: int):
-        """Raises ValueError if the sentence of a label has more tokens than half a sequence, so that it would be cut.
+        """Raises ValueError if the sentence of a label has more tokens than half a sequence, and might be truncated.
 
-        A pair that is too long loses the end of its longer text, which is then never the sentence.
+        A pair is truncated at the end of its longer text, and a sentence of at most half is never that. It also sets
+        `sequences_of_text`.
         """
         lengths = tokenizer.tokenize(tf.constant(self.hypotheses)).row_lengths().numpy()
         most, longest = tokenizer.template.room_for(2, max_seq_length) // 2, int(lengths.argmax())
+        self.sequences_of_text = len(self.labels), int(lengths[longest])
         if lengths[longest] > most:
             raise ValueError(
                 f"`labels` must be short enough for half of `max_seq_length={max_seq_length}`; got "
@@ -164,17 +167,23 @@ def find_entailment(nli_labels: Sequence[str]) -> tuple[int, int | None]:
 
 
 def _checked_labels(labels):
-    if isinstance(labels, str) or not all(isinstance(each, str) and each.strip() for each in labels):
-        raise ValueError(f"`labels` must be a list of texts that are not empty; got {labels!r:.80}.")
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise ValueError(f"`labels` must be a list of texts; got {labels!r:.80}; pass one text per label.")
     found = list(labels)
+    bad = [label for label in found if not isinstance(label, str) or not label.strip()]
+    if bad or not found:
+        what = f"{bad[0]!r:.80}" if bad else "an empty list"
+        raise ValueError(f"`labels` must be a list of non-empty texts; got {what}; pass one text per label.")
     repeated = [label for label in found if found.count(label) > 1]
-    if not found or repeated:
-        what = f"{repeated[0]!r} twice" if repeated else "none"
-        raise ValueError(f"`labels` must be one label or more, each once; got {what}.")
+    if repeated:
+        raise ValueError(f"`labels` must name each label once; got {repeated[0]!r:.80} twice; remove one.")
     return found
 
 
 def _checked_template(template):
     if not isinstance(template, str) or template.count(SLOT) != 1:
-        raise ValueError(f"`template` must be a sentence with one {SLOT} in place of the label; got {template!r:.80}.")
+        raise ValueError(
+            f"`template` must contain {SLOT} exactly once, in place of the label; got {template!r:.80}; write, for "
+            f"example, 'This text is about {SLOT}.'"
+        )
     return template

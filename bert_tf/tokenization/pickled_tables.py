@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,9 +30,13 @@ def unpickle_tables(
         description: as `describe_tables` returned it.
         files: {name: contents} of the files that `save` wrote.
     """
-    folder = tempfile.TemporaryDirectory(prefix="bert_tf-")
-    for name, contents in files.items():
-        pathlib.Path(folder.name, os.path.basename(name)).write_bytes(contents)
-    restored = restore_tables(description, folder.name, {kind.KIND: kind})
-    restored._pickled_folder = folder
+    folder = tempfile.mkdtemp(prefix="bert_tf-")
+    try:
+        for name, contents in files.items():
+            pathlib.Path(folder, os.path.basename(name)).write_bytes(contents)
+        restored = restore_tables(description, folder, {kind.KIND: kind})
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(restored, shutil.rmtree, folder, ignore_errors=True)
     return restored

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bert_tf.utils.files import decode_argument, read_text
 
 
-def read_argument_texts(arguments: Sequence[str], input_file: str | None, advice: str = "") -> list[str]:
+def read_argument_texts(arguments: Sequence[str], input_file: str | None, advice: str) -> list[str]:
     """Returns the non-empty texts from the arguments, or else from the lines of `input_file` or standard input.
 
     Args:
@@ -25,5 +25,5 @@ def read_argument_texts(arguments: Sequence[str], input_file: str | None, advice
         text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     if not texts:
-        raise ValueError(f"Nothing to do: pass at least one text {advice}".rstrip())
+        raise ValueError(f"Nothing to do: pass at least one text {advice}")
     return texts

@@ -48,6 +48,7 @@ TOKENIZER_FOLDER = "assets.extra/tokenizer"
 SIDE_BY_SIDE = "bert_tf/side_by_side"
 # Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.
 # Rows of such a model are computed independently of each other.
+NLI_TEMPLATE = "This example is {}."  # of a label in zero-shot classification
 SEQUENCES = "bert_tf/sequences"
 # Another: tensors with the counts of the texts that a signature reads, int64 in the order of `TokenCounts`. They
 # are computed beside its outputs and are no outputs, so that clients do not see them.

@@ -7,9 +7,8 @@ import platform
 import subprocess
 from collections.abc import Collection, Mapping
 
-from bert_tf.utils.onednn import OURS, VARIABLE
+from bert_tf.utils.onednn import CPU_INFO, OURS, VARIABLE
 
-CPU_INFO = "/proc/cpuinfo"
 # Instructions that multiply and add in so few bits, as Linux calls them on x86 and on ARM.
 BFLOAT16_SETS = ("amx_bf16", "avx512_bf16")
 INT8_SETS = ("amx_int8", "avx512_vnni", "avx_vnni", "i8mm", "asimddp")
@@ -71,7 +70,7 @@ def permits_int8(sets: Collection[str] | None = None, environment: Mapping[str, 
 
 
 def why_without_int8(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns why int8 products are not computed where `permits_int8` is false, and how they are.
+    """Returns why int8 products are not computed where `permits_int8` is false, and how to turn them on.
 
     Args:
         environment: as in `computes_bfloat16`.
@@ -80,13 +79,13 @@ def why_without_int8(environment: Mapping[str, str] = os.environ) -> str:
     if VARIABLE in environment and not _is_turned_on_by_us(environment):
         reason = f"because of {VARIABLE}={environment[VARIABLE]} in the environment"
     return (
-        f"which is not used for it on this CPU {reason}. Set {VARIABLE}=1 in the environment (results are less exact "
+        f"which is not used for int8 on this CPU {reason}. Set {VARIABLE}=1 in the environment (results are less exact "
         "on CPUs without instructions for int8)"
     )
 
 
 def _is_turned_on_by_us(environment):
-    return OURS in environment and environment.get(VARIABLE) == "1"
+    return environment.get(VARIABLE) == OURS
 
 
 def _is_x86():

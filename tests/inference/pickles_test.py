@@ -92,9 +92,16 @@ def test_several_threads_load_it_once(trained, monkeypatch):
 def test_a_pickle_finds_its_model_from_another_directory(trained, tmp_path, monkeypatch):
     folder = trained("classification")
     monkeypatch.chdir(os.path.dirname(folder))
-    data = pickle.dumps(bert_tf.Predictor(os.path.basename(folder)))
+    predictor = bert_tf.Predictor(os.path.basename(folder))
     monkeypatch.chdir(tmp_path)
-    assert pickle.loads(data)(TEXTS[0])["label"]
+    assert pickle.loads(pickle.dumps(predictor))(TEXTS[0])["label"]
+
+
+def test_a_list_that_the_caller_changes_is_kept_as_it_was(trained):
+    labels = ["good", "bad"]
+    zero_shot = bert_tf.ZeroShot(trained("nli"), labels, "it is {} .")
+    labels.append("music")
+    assert [*pickle.loads(pickle.dumps(zero_shot))(TEXTS[0])["probabilities"]] == ["good", "bad"]
 
 
 def test_a_model_in_memory_is_not_pickled(trained):
@@ -124,8 +131,12 @@ def test_a_forked_child_is_told_instead_of_hanging(trained):
 
     child = context.Process(target=ask)
     child.start()
-    child.join(60)
-    assert not child.is_alive()
+    try:
+        child.join(60)
+        assert not child.is_alive()
+    finally:
+        child.kill()
+        child.join()
     assert "was loaded before the process was forked" in said.get()
     assert predictor(TEXTS[0])["label"]  # the parent goes on
 

@@ -7,8 +7,14 @@ import grpc
 import numpy as np
 import pytest
 
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import LIMITS
+from bert_tf.serving.server.dtypes import as_dtype
+from bert_tf.serving.server.protocols import kserve_grpc
 from bert_tf.serving.server.protocols import kserve_messages as messages
 from bert_tf.serving.server.protocols.kserve_grpc import METHODS
+from bert_tf.serving.server.protocols.kserve_tensors import KINDS
+from bert_tf.serving.server.server import serve
 from tests import other_envs
 
 CLIENT = """
@@ -60,6 +66,7 @@ def contents(answer):
 
 def test_health_and_metadata(call):
     assert call("ServerLive").live and call("ServerReady").ready and call("ModelReady", name="film", version="3").ready
+    assert not call("ModelReady", name="film", version="4").ready and not call("ModelReady", name="nobody").ready
     assert call("ServerMetadata").name == "bert_tf"
     found = call("ModelMetadata", name="film")
     assert (found.name, list(found.versions), found.platform) == ("film", ["3"], "tensorflow_savedmodel")
@@ -111,6 +118,12 @@ INVALID, NOT_FOUND = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
         ({"inputs": [TEXT], "parameters": [{"key": "priority"}]}, INVALID, '"priority"; it may have'),
         ({"inputs": [RAW], "raw_input_contents": [PACKED] * 2}, INVALID, "for each of 1 inputs; got 2"),
         ({"inputs": [RAW], "raw_input_contents": [PACKED[:-1]]}, INVALID, "must be 2 strings"),
+        ({"inputs": [TEXT | {"shape": [1] * 10**6}]}, INVALID, "A tensor may have 32 axes and text has 1000000"),
+        ({"inputs": [TEXT], "raw_input_contents": [PACKED]}, INVALID, "text must have no elements, because"),
+        ({"inputs": [TEXT | {"contents": {"int_contents": [1, 2]}}]}, INVALID, "must have bytes_contents, because"),
+        ({"inputs": [TEXT], "parameters": [{"key": "signature_name", "value": {"int64_param": 3}}]}, INVALID,
+         "must be a non-empty string; got int64_param"),
+        ({"inputs": [TEXT], "parameters": [{"key": "signature_name"}]}, INVALID, "a non-empty string; got none"),
         ({"inputs": [TEXT | {"datatype": "FP16"}]}, INVALID, "Expects arg[0] to be string but half"),
     ],
 )
@@ -125,6 +138,39 @@ def test_bytes_that_are_no_message(film):
         send = channel.unary_unary(f"/{messages.SERVICE}/ModelInfer")
         with pytest.raises(grpc.RpcError, match="The message is not a valid ModelInferRequest"):
             send(b"\xff\xff\xff", timeout=60)
+
+
+def test_numbers_in_fields():
+    """Of types that the model has not: narrow ones are checked, and those without a field must be in bytes."""
+
+    def read(datatype, **contents):
+        tensor = messages.ModelInferRequest(inputs=[{"name": "x", "datatype": datatype, "shape": [1],
+                                                     "contents": contents}]).inputs[0]  # fmt: skip
+        return kserve_grpc._contents(tensor, as_dtype(KINDS[datatype]), LIMITS)
+
+    assert read("INT8", int_contents=[-128]).dtype == np.int8 and read("BOOL", bool_contents=[True]).tolist() == [True]
+    with pytest.raises(ServingError, match="The input x must be INT8, from -128 to 127; got 200"):
+        read("INT8", int_contents=[200])
+    with pytest.raises(ServingError, match="The input x must be in 'raw_input_contents', because it is FP16"):
+        read("FP16")
+
+
+def test_outputs_that_no_field_has_are_in_bytes():
+    answer = messages.ModelInferResponse()
+    arrays = {"a": np.array([1.5], np.float16), "b": np.array([2], np.int32)}
+    kserve_grpc._add_outputs(answer, arrays, {"a": "FP16", "b": "INT32"}, False)
+    assert [len(each) for each in answer.raw_output_contents] == [2, 4]
+
+
+def test_without_the_protocol_there_is_no_service(film_path):
+    with (
+        serve(str(film_path), "film", poll_seconds=0, rest_api_protocols=()) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        send = channel.unary_unary(f"/{messages.SERVICE}/ServerLive")
+        with pytest.raises(grpc.RpcError) as caught:
+            send(b"", timeout=60)
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
 @pytest.mark.slow

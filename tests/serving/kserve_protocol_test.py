@@ -118,7 +118,7 @@ def test_narrow_numbers_are_those_of_the_type(datatype, least, most):
 
     found = read(least, most)
     assert (found.dtype, found.tolist()) == (kind, [least, most])
-    message = f"'data' of the input x must be {datatype}, from {least} to {most}; got "
+    message = f"The input x must be {datatype}, from {least} to {most}; got "
     for outside in (least - 33, most + 33):
         with pytest.raises(ServingError, match=message):
             read(0, outside)
@@ -229,7 +229,7 @@ TWO = packed(b"good", b"no")
         (in_bytes("text", "BYTES", [2], TWO), {"length": 10**12}, "must be a number of bytes, at most"),
         (in_bytes("text", "BYTES", [2], TWO), {"more": b"xy"}, "The body has 2 bytes after its tensors"),
         (in_bytes("text", "BYTES", [3], TWO), {}, "must be 3 strings, each after its length in four bytes; got 2"),
-        (in_bytes("text", "BYTES", [1], TWO), {}, "must be 1 strings, each after its length in four bytes; got 1"),
+        (in_bytes("text", "BYTES", [1], TWO), {}, "must be 1 string, each after its length in four bytes; got 1"),
         (in_bytes("text", "BYTES", [2], TWO[:-1]), {}, "must be 2 strings"),
         (in_bytes("text", "BYTES", [1], b"\xff\xff\xff\x7f"), {}, "A text may have"),
         (in_bytes("text", "INT64", [2], bytes(16)), {}, "Expects arg[0] to be string but int64"),
@@ -243,7 +243,8 @@ def test_bytes_that_are_refused(film, tensor, more, message):
 def test_sizes_of_tensors_in_bytes_are_checked(film):
     numbers = {"parameters": {"signature_name": "numbers"}}
     scale = in_bytes("scale", "INT32", [2], bytes(8))
-    for size, message in ((20, "must be 24, according to its shape and type; got 20"), (999, "must be at most 32")):
+    for size, message in ((20, "must have 24 bytes, according to its shape and type; got 20"),
+                          (999, "must be from 0 to 32"), (-1, "from 0 to 32, the bytes left; got -1")):
         tensor, data = in_bytes("x", "FP32", [2, 3], bytes(20 if size == 20 else 24))
         tensor["parameters"]["binary_data_size"] = size
         status, answer, _ = send_bytes(film, numbers, (tensor, data), scale)

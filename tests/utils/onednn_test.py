@@ -13,7 +13,7 @@ WITH, WITHOUT = "flags\t\t: fpu sse4_2 avx avx2\nbugs: none\n", "flags\t\t: fpu 
 @pytest.mark.parametrize(
     ("info", "environment", "modules", "expected"),
     [
-        (WITH, {}, {}, {"TF_ENABLE_ONEDNN_OPTS": "1", "BERT_TF_ONEDNN": "auto"}),
+        (WITH, {}, {}, {"TF_ENABLE_ONEDNN_OPTS": "true"}),
         (WITHOUT, {}, {}, {}),
         ("", {}, {}, {}),
         (None, {}, {}, {}),
@@ -26,7 +26,7 @@ WITH, WITHOUT = "flags\t\t: fpu sse4_2 avx avx2\nbugs: none\n", "flags\t\t: fpu 
 def test_when_it_is_turned_on(info, environment, modules, expected, monkeypatch, tmp_path):
     if info is not None:
         (tmp_path / "cpuinfo").write_text(info)
-    monkeypatch.setattr(onednn, "_CPU_INFO", str(tmp_path / "cpuinfo"))
+    monkeypatch.setattr(onednn, "CPU_INFO", str(tmp_path / "cpuinfo"))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(sys, "modules", modules)
     monkeypatch.setattr(os, "environ", dict(environment))

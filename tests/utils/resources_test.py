@@ -15,7 +15,7 @@ flags\t\t: fpu
 """
 ARM = "processor\t: 0\nFeatures\t: fp asimd asimddp bf16\n"
 
-OURS = {"TF_ENABLE_ONEDNN_OPTS": "1", "BERT_TF_ONEDNN": "auto"}  # of `onednn.turn_on`
+OURS = {"TF_ENABLE_ONEDNN_OPTS": "true"}  # of `onednn.turn_on`
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,7 @@ def test_why_there_is_no_int8(environment, why):
         ({"avx2"}, {}, False),
         ({"avx2"}, {"TF_ENABLE_ONEDNN_OPTS": "1"}, True),  # as the user said
         ({"avx2"}, OURS, False),
+        ({"avx2"}, OURS | {"TF_ENABLE_ONEDNN_OPTS": "1"}, True),
         ({"avx2", "avx_vnni"}, OURS, True),
         ({"avx2", "avx_vnni"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
     ],

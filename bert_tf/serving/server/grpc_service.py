@@ -1,4 +1,4 @@
-"""The gRPC server: PredictionService, ModelService and health checks over a registry of models.
+"""The gRPC server: the services of predictions and of models, and health checks, over a registry of models.
 
 Requests arrive as bytes and are parsed by this module, so that a broken one is the caller's error without a traceback
 in the log.
@@ -114,7 +114,7 @@ def _read(data, kind, limits):
 
 
 class GrpcServer:
-    """The gRPC server for every method of METHODS.
+    """The gRPC server for every method of `_services`.
 
     Attributes:
         port: its port; None if there is only a Unix socket.
@@ -140,7 +140,7 @@ class GrpcServer:
         for service, methods in _services(options).items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-        self._health = Health(registry, list(METHODS)) if options.health else None
+        self._health = Health(registry, list(_services(options))) if options.health else None
         if self._health:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         offered = [*METHODS, Reflection.service, *([Health.service] if self._health else [])]

@@ -22,6 +22,7 @@ from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, en
 from bert_tf.serving.server.http_callers import CallersAllowed
 from bert_tf.serving.server.options import ServerOptions
 from bert_tf.serving.server.protocols.adapter import BinaryResponse
+from bert_tf.serving.server.protocols.kserve_binary import HEADER as BINARY_HEADER
 from bert_tf.serving.server.request_context import RequestContext
 
 _IDLE_SECONDS = 120  # a connection is closed after this much silence
@@ -41,7 +42,8 @@ _JSON = "application/json"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
-    "Access-Control-Allow-Headers": "Content-Type, Content-Encoding",
+    "Access-Control-Allow-Headers": f"Content-Type, Content-Encoding, {BINARY_HEADER}",
+    "Access-Control-Expose-Headers": BINARY_HEADER,
 }
 
 

@@ -34,7 +34,11 @@ def batching_group(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple
 
 
 def estimate_lengths(
-    inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN
+    inputs: Mapping[str, np.ndarray],
+    most: int = 0,
+    bytes_per_token: int = BYTES_PER_TOKEN,
+    per_text: int = 1,
+    added: int = 0,
 ) -> list[int]:
     """Estimates the tokens of each row: of strings from their bytes, of arrays from their width.
 
@@ -45,6 +49,7 @@ def estimate_lengths(
         inputs: {alias: array}, with the same number of rows, at least one.
         most: maximum tokens read per sequence of strings; 0 for all.
         bytes_per_token: bytes per token of strings; with 1, the estimate is an upper bound.
+        per_text, added: as in `Sequences`.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])
@@ -56,8 +61,8 @@ def estimate_lengths(
     ]
     if not texts:
         return [max(1, width)] * rows
-    several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
-    lengths = (NUM_SPECIAL_TOKENS + sum(each) // bytes_per_token for each in zip(*texts, strict=True))
+    several = per_text * max(1, *(array.size // rows for array in arrays if array.dtype == object))
+    lengths = (NUM_SPECIAL_TOKENS + added + sum(each) // bytes_per_token for each in zip(*texts, strict=True))
     return [width + several * (min(length, most) if most else length) for length in lengths]
 
 

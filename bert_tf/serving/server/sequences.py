@@ -38,10 +38,14 @@ class Sequences:
     Attributes:
         positions: the model's number of positions; None if unknown.
         text_tokens: maximum tokens read per text; 0 for all.
+        per_text: number of sequences in which each text is read, such as one per label.
+        added: tokens that are added to each of these sequences.
     """
 
     positions: int | None = None
     text_tokens: int = 512
+    per_text: int = 1
+    added: int = 0
 
     def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> RequestPlan:
         """Plans how a request is computed.
@@ -63,7 +67,7 @@ class Sequences:
         if self.positions is None or not rows:
             tokens = self._count_unpadded(inputs)
             return RequestPlan(tokens, tokens)
-        lengths, weights = estimate_lengths(inputs, self.text_tokens), self._weights(inputs)
+        lengths, weights = self._lengths(inputs), self._weights(inputs)
         if rows > 1 and batching_group(signature, inputs) is not None:
             parts = _parts(lengths, weights)
             if len(parts) > 1:
@@ -116,13 +120,16 @@ class Sequences:
         more than the first 64 KiB of it, or 256 bytes per token, are tokenized.
         """
         assert self.positions is not None  # otherwise, rows are not weighed
-        lengths = estimate_lengths(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
+        lengths = self._lengths(inputs, 1 if self.text_tokens else BYTES_PER_TOKEN)
         most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
         to_tokenize = estimate_lengths(inputs, most, _BYTES_OF_A_TOKEN)
         return [
             max(length * max(_SHORT, min(length, self.positions)) // _SHORT, size)
             for length, size in zip(lengths, to_tokenize, strict=True)
         ]
+
+    def _lengths(self, inputs, bytes_per_token=BYTES_PER_TOKEN):
+        return estimate_lengths(inputs, self.text_tokens, bytes_per_token, self.per_text, self.added)
 
     def _padded(self, lengths):
         width = max(lengths) if self.text_tokens else min(max(lengths), self.positions)

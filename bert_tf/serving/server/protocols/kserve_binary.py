@@ -15,6 +15,7 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.json_values import quoted
 from bert_tf.serving.server.protocols.adapter import BinaryResponse
+from bert_tf.utils.counts import number_of
 
 HEADER = "Inference-Header-Content-Length"
 SIZE = "binary_data_size"  # parameter of a tensor
@@ -28,14 +29,14 @@ class TensorBytes:
         data: all of them.
     """
 
-    def __init__(self, data: bytes = b""):
+    def __init__(self, data: bytes | memoryview = b""):
         self._data, self._taken = memoryview(data), 0
 
     def take(self, size: int, alias: str) -> memoryview:
         """Returns the next `size` bytes, those of the input `alias`; raises ServingError if there are fewer."""
         left = len(self._data) - self._taken
         if not 0 <= size <= left:
-            raise invalid(f"'{SIZE}' of the input {alias} must be at most {left}, the bytes that are left; got {size}")
+            raise invalid(f"'{SIZE}' of the input {alias} must be from 0 to {left}, the bytes left; got {size}")
         self._taken += size
         return self._data[self._taken - size : self._taken]
 
@@ -53,7 +54,7 @@ def split_body(body: bytes, headers: Mapping[str, str]) -> tuple[bytes, TensorBy
         return body, TensorBytes()
     if not re.fullmatch(r"[0-9]{1,15}", stated) or int(stated) > len(body):
         raise invalid(f"{HEADER} must be a number of bytes, at most {len(body)}; got {quoted(stated)}")
-    return body[: int(stated)], TensorBytes(body[int(stated) :])
+    return body[: int(stated)], TensorBytes(memoryview(body)[int(stated) :])
 
 
 def read_tensor(
@@ -77,8 +78,9 @@ def read_tensor(
         array[:] = _read_strings(data, count, alias, limits)
         return array.reshape(shape)
     dtype = np.dtype(np.uint8 if kind is np.bool_ else kind).newbyteorder("<")
-    if len(data) != count * dtype.itemsize:
-        raise _wrong_size(alias, count * dtype.itemsize, len(data))
+    size = count * dtype.itemsize
+    if len(data) != size:
+        raise invalid(f"The input {alias} must have {size} bytes, according to its shape and type; got {len(data)}")
     array = np.frombuffer(data, dtype).reshape(shape)
     if kind is np.bool_ and array.size and array.max() > 1:
         raise invalid(f"The bytes of the input {alias} must be 0 or 1, because it is BOOL; got {array.max()}")
@@ -95,19 +97,15 @@ def _read_strings(data, count, alias, limits):
         limits.check_text(size)
         if at + size > len(data):
             break
-        found.append(bytes(data[at : at + size]))
+        found.append(data[at : at + size])
         at += size
     if len(found) < count or at != len(data):
         raise invalid(
-            f"The bytes of the input {alias} must be {count} strings, each after its length in four bytes; got "
-            f"{len(found)} strings in {at} of {len(data)} bytes"
+            f"The bytes of the input {alias} must be {number_of(count, 'string')}, each after its length in four "
+            f"bytes; got {len(found)} in {at} of {len(data)} bytes"
         )
     limits.check_texts([*map(len, found)])
-    return found
-
-
-def _wrong_size(alias, wanted, found):
-    return invalid(f"'{SIZE}' of the input {alias} must be {wanted}, according to its shape and type; got {found}")
+    return [*map(bytes, found)]
 
 
 def write_tensor(array: np.ndarray) -> bytes:

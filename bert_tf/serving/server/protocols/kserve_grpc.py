@@ -4,9 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
+from grpc import StatusCode
 
 import bert_tf
-from bert_tf.serving.errors import invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.server.grpc_method import Method
 from bert_tf.serving.server.json_values import quoted
 from bert_tf.serving.server.model_status import is_ready, ready
@@ -48,7 +49,7 @@ def _spec(name: str, number: str) -> model_pb2.ModelSpec:
 
 
 def _counted_spec(request):
-    """Returns the ModelSpec that metrics count a request for; an invalid version is the handler's error."""
+    """Returns the ModelSpec that metrics count a request for; the handler reports an invalid version."""
     return model_pb2.ModelSpec(name=request.model_name)
 
 
@@ -57,8 +58,13 @@ def _server_metadata(registry, request, call):
 
 
 def _model_ready(registry, request, call):
-    with registry.lease(_spec(request.name, request.version)):
-        return messages.ModelReadyResponse(ready=True)
+    try:
+        with registry.lease(_spec(request.name, request.version)):
+            return messages.ModelReadyResponse(ready=True)
+    except ServingError as error:
+        if error.code not in (StatusCode.NOT_FOUND, StatusCode.UNAVAILABLE):
+            raise
+        return messages.ModelReadyResponse(ready=False)
 
 
 def _model_metadata(registry, request, call):
@@ -74,17 +80,30 @@ def _model_metadata(registry, request, call):
 
 
 def _infer(registry, request, call):
-    _check_parameters(request.parameters, (_SIGNATURE,), "The request")
-    name = next((each.value.string_param for each in request.parameters), None)
+    name = _signature_name(request.parameters)
     with registry.lease(_spec(request.model_name, request.model_version)) as version:
         signature = find_signature(version, name)
         inputs = _inputs(request, signature, call.limits)
-        outputs = run_predict(version, signature, inputs, _outputs(request.outputs, signature), call)
+        wanted = _outputs(request.outputs, signature)
+        kinds = {alias: datatype_of(signature.outputs[alias].dtype) for alias in wanted or signature.outputs}
+        outputs = run_predict(version, signature, inputs, wanted, call)
         answer = messages.ModelInferResponse(
             model_name=version.name, model_version=str(version.number), id=request.id
         )
-        _add_outputs(answer, outputs, signature, bool(request.raw_input_contents))
+        arrays = {alias: as_array(values, signature.outputs[alias].dtype) for alias, values in outputs.items()}
+        _add_outputs(answer, arrays, kinds, bool(request.raw_input_contents))
     return answer
+
+
+def _signature_name(parameters):
+    """Returns the name of the requested signature, or None."""
+    _check_parameters(parameters, (_SIGNATURE,), "The request")
+    for each in parameters:
+        kinds = [field.name for field, _ in each.value.ListFields()]
+        if kinds != ["string_param"]:
+            raise invalid(f"The parameter {_SIGNATURE} must be a non-empty string; got {', '.join(kinds) or 'none'}")
+        return each.value.string_param
+    return None
 
 
 def _check_parameters(parameters, known, where):
@@ -111,7 +130,8 @@ def _inputs(request, signature, limits) -> dict[str, np.ndarray]:
             raise invalid(f"'inputs' at index {i} must not repeat the input {alias}")
         if alias not in signature.inputs:
             raise wrong_count([*found, alias], signature.inputs)
-        dtype = check_kserve_tensor(alias, tensor.datatype, list(tensor.shape), signature, limits)
+        dtype = check_kserve_tensor(alias, tensor.datatype, tensor.shape, signature, limits)
+        _check_fields(tensor, None if raw else _FIELDS.get(tensor.datatype))
         if raw:
             found[alias] = read_tensor(memoryview(raw[i]), tensor.shape, KINDS[tensor.datatype], alias, limits)
         else:
@@ -119,6 +139,16 @@ def _inputs(request, signature, limits) -> dict[str, np.ndarray]:
     if len(found) < len(signature.inputs):
         raise wrong_count(found, signature.inputs)
     return found
+
+
+def _check_fields(tensor, allowed):
+    """Raises ServingError if `contents` has elements in another field than the allowed one."""
+    for field, _ in tensor.contents.ListFields():
+        if field.name != allowed:
+            raise invalid(
+                f"'contents' of the input {tensor.name} must have {allowed or 'no elements'}, because of its datatype "
+                f"or 'raw_input_contents'; got {field.name}; remove it"
+            )
 
 
 def _contents(tensor, dtype, limits):
@@ -155,12 +185,10 @@ def _outputs(wanted, signature) -> list[str]:
     return names
 
 
-def _add_outputs(answer, outputs, signature, in_bytes):
-    """Adds the outputs to a response: all in bytes, if the inputs were or one has no other form, or none."""
-    kinds = {alias: datatype_of(signature.outputs[alias].dtype) for alias in outputs}
+def _add_outputs(answer, arrays, kinds, in_bytes):
+    """Adds outputs to a response: all in bytes, if the inputs were or if one cannot be written otherwise, or none."""
     in_bytes = in_bytes or not set(kinds.values()) <= _FIELDS.keys()
-    for alias, values in outputs.items():
-        array = as_array(values, signature.outputs[alias].dtype)
+    for alias, array in arrays.items():
         output = answer.outputs.add(name=alias, datatype=kinds[alias], shape=array.shape)
         if in_bytes:
             answer.raw_output_contents.append(write_tensor(array))

@@ -11,7 +11,7 @@ _TENSOR = (
     (4, "parameters", "*NamedParameter"),
     (5, "contents", "TensorContents"),
 )
-# A map is encoded as the list of its entries, and of a `oneof` one field is there.
+# A map is encoded as the list of its entries, and of a `oneof`, at most one field is set.
 _CLASSES = message_classes(
     "inference",
     {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.serving.errors import invalid
+from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.dtypes import DType, as_dtype
 from bert_tf.serving.server.json_values import quoted
@@ -38,10 +38,10 @@ def check_kserve_tensor(alias: str, datatype: str, shape: Sequence[Any], signatu
     Raises:
         ServingError: the tensor is malformed, too large or does not match the input.
     """
-    if not all(type(size) is int and 0 <= size <= _MOST_INT64 for size in shape):
-        raise invalid(f"'shape' of the input {alias} must be a list of sizes; got {quoted(list(shape))}")
     if len(shape) > MAX_AXES:
         raise invalid(f"A tensor may have {MAX_AXES} axes and {alias} has {len(shape)}")
+    if not all(type(size) is int and 0 <= size <= _MOST_INT64 for size in shape):
+        raise invalid(f"'shape' of the input {alias} must be a list of sizes; got {quoted(list(shape))}")
     if datatype not in KINDS:
         raise invalid(f"'datatype' of the input {alias} must be {', '.join(KINDS)}; got {quoted(datatype)}")
     dtype = as_dtype(KINDS[datatype])
@@ -60,7 +60,7 @@ def narrow(array: np.ndarray, dtype: DType, alias: str, datatype: str) -> np.nda
     least, most = int(bounds.min), int(bounds.max)
     outside = array[np.isfinite(array) & ((array < least) | (array > most))]
     if outside.size:
-        raise invalid(f"'data' of the input {alias} must be {datatype}, from {least} to {most}; got {outside[0]}")
+        raise invalid(f"The input {alias} must be {datatype}, from {least} to {most}; got {outside[0]}")
     return array.astype(dtype.as_numpy_dtype)
 
 
@@ -69,7 +69,10 @@ def datatype_of(dtype: DType) -> str:
     try:
         return _NAMES[dtype]
     except KeyError as error:
-        raise invalid(f"KServe's protocol has no data type for TensorFlow's {dtype.name}") from error
+        raise unimplemented(
+            f"KServe's protocol has no data type for TensorFlow's {dtype.name}; request other outputs, or use "
+            "TensorFlow Serving's protocol"
+        ) from error
 
 
 def tensor_metadata(alias: str, endpoint: Any) -> dict[str, Any]:

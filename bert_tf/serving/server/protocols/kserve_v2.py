@@ -75,14 +75,14 @@ def _infer(request: AdapterRequest) -> str | BinaryResponse:
         signature = find_signature(version, member(more, "signature_name", str))
         inputs = _inputs(member(members, "inputs", list), signature, request.call.limits, data)
         wanted = _outputs(member(members, "outputs", list), signature, in_bytes)
+        kinds = {alias: datatype_of(signature.outputs[alias].dtype) for alias in wanted or signature.outputs}
         outputs = run_predict(version, signature, inputs, list(wanted), request.call)
         answer = {"model_name": version.name, "model_version": str(version.number)}
         answer |= {} if identity is None else {"id": identity}
         written, tensors = [], []
         for alias, array in outputs.items():
-            dtype = signature.outputs[alias].dtype
-            array = as_array(array, dtype)
-            tensor = {"name": alias, "datatype": datatype_of(dtype), "shape": list(array.shape)}
+            array = as_array(array, signature.outputs[alias].dtype)
+            tensor = {"name": alias, "datatype": kinds[alias], "shape": list(array.shape)}
             if wanted.get(alias, in_bytes):
                 tensors.append(write_tensor(array))
                 written.append(tensor | {"parameters": {SIZE: len(tensors[-1])}})
