@@ -90,7 +90,7 @@ def main(settings: ZeroShotSettings, texts):
     if settings.export_dir is not None:
         logging.info("Exported %s as %s", settings.model, zero_shot.export(settings.export_dir, form))
         return
-    read = read_argument_texts(texts, settings.input_file, "as an argument, or a file as `input_file`")
+    read = read_argument_texts(texts, settings.input_file, "as an argument, in `input_file` or on standard input")
     for start in range(0, len(read), _ROWS):
         part = read[start : start + _ROWS]
         for text, answer in zip(part, zero_shot(part, settings.batch_size), strict=True):

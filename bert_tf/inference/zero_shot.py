@@ -11,7 +11,7 @@ from bert_tf.export.precision import build_with_weights
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.serving_module import ServingModule
-from bert_tf.inference.predictor import Predictor
+from bert_tf.inference.predictor import Predictor, is_export
 from bert_tf.inference.trained_text_model import trace_served
 from bert_tf.tasks.registry import stated_task
 from bert_tf.tasks.zero_shot import ZeroShotTask
@@ -56,6 +56,11 @@ class ZeroShot(Predictor):
         max_seq_length: int | None = None,
     ) -> None:
         self._path = resolve_model(model, "model")
+        if is_export(self._path):
+            raise ValueError(
+                f"`model` must be a trained model; got {self._path}, an export. If it is a zero-shot classifier, "
+                "predict with `bert_tf.Predictor`, `bert-tf predict` or `bert-tf serve`."
+            )
         self._description = load_description([self._path])
         nli_labels, longest = _read_nli(self._path, self._description)
         self.task = ZeroShotTask(self._description.config, nli_labels, labels, template, multi_label)

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.inference.zero_shot import ZeroShot
 from bert_tf.serving.exports import open_export
+from bert_tf.serving.server.protocols.token_counting import count_read_tokens
+from bert_tf.serving.server.request_context import INTERNAL
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.verification import verify
 from bert_tf.tasks.zero_shot import find_entailment
+from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer
 from tests import other_envs
 from tests.export.models import LENGTH, NLI, load_trained, write_trained
 from tests.run_cases import run_here
@@ -151,6 +155,8 @@ def test_an_export_answers_the_same(nli, options, tmp_path):
     np.testing.assert_allclose(probabilities(found), probabilities(wanted), atol=1e-5)
     assert [each["label"] for each in found] == [each["label"] for each in wanted]
     assert [verdict for verdict in verify(path) if verdict.problems] == []
+    with pytest.raises(ValueError, match="`model` must be a trained model; got .*, an export"):
+        ZeroShot(tmp_path, LABELS, TEMPLATE)
     extra = pathlib.Path(path, "assets.extra")
     said = json.loads((extra / "task.json").read_text())
     assert said == {"task": "zero_shot", "nli_labels": NLI, "labels": LABELS, "template": TEMPLATE,
@@ -165,6 +171,10 @@ def test_the_server_counts_a_text_once_per_label(nli, tmp_path):
     one = Sequences(sequences.positions, sequences.text_tokens)
     count, alone = (each._lengths(text)[0] for each in (sequences, one))
     assert count == len(LABELS) * (alone + 4)
+    version = types.SimpleNamespace(model=types.SimpleNamespace(sequences=sequences, read_tokenizer=lambda: tokenizer))
+    tokenizer, most = load_fast_tokenizer(load_trained(nli)[2]), LENGTH - 3 - 4
+    read = count_read_tokens(version, {"text": ["film " * most, "film " * (most + 1)]}, INTERNAL)
+    assert (read.sequences, read.truncated) == (2, 1)
     assert max(sequences._weights(text)) >= len(LABELS) * max(one._weights(text))
 
 

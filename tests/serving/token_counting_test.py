@@ -15,7 +15,7 @@ def version(tmp_path_factory):
     """A model of `tiny.VOCAB` that reads 16 tokens of a text."""
     folder = tmp_path_factory.mktemp("vocabulary")
     (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
-    tokenizer, sequences = load_fast_tokenizer(folder), types.SimpleNamespace(text_tokens=16)
+    tokenizer, sequences = load_fast_tokenizer(folder), types.SimpleNamespace(text_tokens=16, added=0)
     return types.SimpleNamespace(model=types.SimpleNamespace(read_tokenizer=lambda: tokenizer, sequences=sequences))
 
 
@@ -47,7 +47,7 @@ def test_pairs_and_lists_of_documents(version):
 def test_a_model_that_reads_all_of_a_text(version):
     version = types.SimpleNamespace(
         model=types.SimpleNamespace(
-            read_tokenizer=version.model.read_tokenizer, sequences=types.SimpleNamespace(text_tokens=0)
+            read_tokenizer=version.model.read_tokenizer, sequences=types.SimpleNamespace(text_tokens=0, added=0)
         )
     )
     assert count_read_tokens(version, {"text": ["music " * 1000]}, INTERNAL) == ReadTokens(1, 0, 1000)

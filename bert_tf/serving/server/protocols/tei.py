@@ -116,7 +116,7 @@ def _info(request: AdapterRequest) -> str:
                 "model_id": version.name,
                 "model_sha": str(version.number),
                 "model_type": model_type,
-                "max_input_length": sequences.text_tokens or sequences.positions,
+                "max_input_length": (sequences.text_tokens or sequences.positions) - sequences.added,
                 "max_batch_tokens": limits.max_request_tokens,
                 "max_client_batch_size": limits.max_batch_size,
                 "auto_truncate": True,

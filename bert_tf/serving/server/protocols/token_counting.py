@@ -45,8 +45,9 @@ def count_read_tokens(version, columns: Mapping[str, Sequence[Any]], call: Reque
     tokenizer = version.model.read_tokenizer()
     if tokenizer is None:
         return None
-    longest = version.model.sequences.text_tokens
-    most = tokenizer.tables.template.room_for(len(columns), longest) if longest else None
+    longest, added = version.model.sequences.text_tokens, version.model.sequences.added
+    texts_read = len(columns) + (added > 0)  # a sentence may follow the text
+    most = tokenizer.tables.template.room_for(texts_read, longest) - added if longest else None
     lengths = []
     for example in zip(*columns.values(), strict=True):
         call.check()
