@@ -188,7 +188,8 @@ def _finish(path, served):
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
         tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
-        declared = [served.positions, tokens, *served.task.sequences_of_text]
+        of_text = served.task.sequences_of_text
+        declared = [served.positions, tokens, *(() if of_text == (1, 0) else of_text)]  # earlier servers read only two
         graph.collection_def[SEQUENCES].int64_list.value.extend(declared)
         hide_token_counts(graph)
         if served.constants:
