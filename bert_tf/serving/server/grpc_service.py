@@ -137,10 +137,11 @@ class GrpcServer:
             options=channel_options(options.limits, options.grpc_channel_arguments),
             maximum_concurrent_rpcs=_OPEN_CALLS,
         )
-        for service, methods in _services(options).items():
+        services = _services(options)
+        for service, methods in services.items():
             handlers = {name: self._handler(name, method) for name, method in methods.items()}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-        self._health = Health(registry, list(_services(options))) if options.health else None
+        self._health = Health(registry, list(services)) if options.health else None
         if self._health:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         offered = [*METHODS, Reflection.service, *([Health.service] if self._health else [])]

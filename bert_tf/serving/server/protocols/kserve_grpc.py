@@ -20,9 +20,11 @@ from bert_tf.serving.server.protocols.kserve_tensors import (
     PLATFORM,
     as_array,
     available_versions,
+    check_input_name,
     check_kserve_tensor,
-    datatype_of,
+    check_output_name,
     narrow,
+    output_datatypes,
     tensor_metadata,
 )
 from bert_tf.serving.server.rest_targets import find_signature, read_version
@@ -85,7 +87,7 @@ def _infer(registry, request, call):
         signature = find_signature(version, name)
         inputs = _inputs(request, signature, call.limits)
         wanted = _outputs(request.outputs, signature)
-        kinds = {alias: datatype_of(signature.outputs[alias].dtype) for alias in wanted or signature.outputs}
+        kinds = output_datatypes(wanted, signature)
         outputs = run_predict(version, signature, inputs, wanted, call)
         answer = messages.ModelInferResponse(
             model_name=version.name, model_version=str(version.number), id=request.id
@@ -126,10 +128,7 @@ def _inputs(request, signature, limits) -> dict[str, np.ndarray]:
     for i, tensor in enumerate(request.inputs):
         alias = tensor.name
         _check_parameters(tensor.parameters, (), f"'inputs' at index {i}")
-        if alias in found:
-            raise invalid(f"'inputs' at index {i} must not repeat the input {alias}")
-        if alias not in signature.inputs:
-            raise wrong_count([*found, alias], signature.inputs)
+        check_input_name(alias, i, found, signature)
         dtype = check_kserve_tensor(alias, tensor.datatype, tensor.shape, signature, limits)
         _check_fields(tensor, None if raw else _FIELDS.get(tensor.datatype))
         if raw:
@@ -175,14 +174,12 @@ def _contents(tensor, dtype, limits):
 
 def _outputs(wanted, signature) -> list[str]:
     """Returns the names of the requested outputs, or none for all."""
-    names = [each.name for each in wanted]
+    found: list[str] = []
     for i, each in enumerate(wanted):
         _check_parameters(each.parameters, (), f"'outputs' at index {i}")
-        if each.name not in signature.outputs or names.count(each.name) > 1:
-            raise invalid(
-                f"'outputs' must be different ones of {', '.join(signature.outputs)}; got {quoted(each.name)}"
-            )
-    return names
+        check_output_name(each.name, found, signature)
+        found.append(each.name)
+    return found
 
 
 def _add_outputs(answer, arrays, kinds, in_bytes):

@@ -1,7 +1,7 @@
 """The tensors of KServe's V2 protocol: their types, and checks that JSON, bytes and gRPC share."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server.dtypes import DType, as_dtype
 from bert_tf.serving.server.json_values import quoted
-from bert_tf.serving.server.predict import check_input
+from bert_tf.serving.server.predict import check_input, wrong_count
 from bert_tf.serving.server.signature_tensors import count_rows
 from bert_tf.serving.server.signatures import MAX_AXES, Signature
 
@@ -52,6 +52,25 @@ def check_kserve_tensor(alias: str, datatype: str, shape: Sequence[Any], signatu
         raise invalid(f"A tensor may have {most} elements and {alias} has the shape {list(shape)}")
     check_input(signature, alias, dtype.as_datatype_enum, shape)
     return dtype
+
+
+def check_input_name(alias: str, index: int, found: Collection[str], signature: Signature):
+    """Raises ServingError if an input of a request is one of those found before it, or none of the signature's."""
+    if alias in found:
+        raise invalid(f"'inputs' at index {index} must not repeat the input {alias}")
+    if alias not in signature.inputs:
+        raise wrong_count([*found, alias], signature.inputs)
+
+
+def check_output_name(alias: str, found: Collection[str], signature: Signature):
+    """Raises ServingError if a requested output is one of those found before it, or none of the signature's."""
+    if alias not in signature.outputs or alias in found:
+        raise invalid(f"'outputs' must be different ones of {', '.join(signature.outputs)}; got {quoted(alias)}")
+
+
+def output_datatypes(wanted: Collection[str], signature: Signature) -> dict[str, str]:
+    """Returns {output: its datatype} of the requested outputs, or of all if none are; ServingError as `datatype_of`."""
+    return {alias: datatype_of(signature.outputs[alias].dtype) for alias in wanted or signature.outputs}
 
 
 def narrow(array: np.ndarray, dtype: DType, alias: str, datatype: str) -> np.ndarray:

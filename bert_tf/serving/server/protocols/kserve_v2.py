@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.server import json_responses
 from bert_tf.serving.server.dtypes import as_dtype
-from bert_tf.serving.server.json_values import json_to_array, quoted
+from bert_tf.serving.server.json_values import json_to_array
 from bert_tf.serving.server.predict import run_predict, wrong_count
 from bert_tf.serving.server.protocols.adapter import (
     AdapterRequest,
@@ -27,9 +27,11 @@ from bert_tf.serving.server.protocols.kserve_tensors import (
     PLATFORM,
     as_array,
     available_versions,
+    check_input_name,
     check_kserve_tensor,
-    datatype_of,
+    check_output_name,
     narrow,
+    output_datatypes,
     tensor_metadata,
 )
 from bert_tf.serving.server.protocols.served_tasks import leased_model
@@ -75,7 +77,7 @@ def _infer(request: AdapterRequest) -> str | BinaryResponse:
         signature = find_signature(version, member(more, "signature_name", str))
         inputs = _inputs(member(members, "inputs", list), signature, request.call.limits, data)
         wanted = _outputs(member(members, "outputs", list), signature, in_bytes)
-        kinds = {alias: datatype_of(signature.outputs[alias].dtype) for alias in wanted or signature.outputs}
+        kinds = output_datatypes(wanted, signature)
         outputs = run_predict(version, signature, inputs, list(wanted), request.call)
         answer = {"model_name": version.name, "model_version": str(version.number)}
         answer |= {} if identity is None else {"id": identity}
@@ -115,10 +117,7 @@ def _inputs(tensors, signature, limits, data):
         size = member(_parameters(members, (SIZE,)), SIZE, int)
         if (size is None) is ("data" not in members):
             raise invalid(f"{where} must have either the member 'data' or the parameter '{SIZE}'")
-        if alias in found:
-            raise invalid(f"{where} must not repeat the input {alias}")
-        if alias not in signature.inputs:
-            raise wrong_count([*found, alias], signature.inputs)
+        check_input_name(alias, i, found, signature)
         found[alias] = _array(members, alias, signature, limits, None if size is None else data.take(size, alias))
     data.check_end()
     if len(found) < len(signature.inputs):
@@ -151,8 +150,7 @@ def _outputs(tensors, signature, in_bytes):
     for i, tensor in enumerate(tensors or ()):
         members = checked_members(tensor, ("name",), ("parameters",), f"'outputs' at index {i}")
         alias = member(members, "name", str)
-        if alias not in signature.outputs or alias in found:
-            raise invalid(f"'outputs' must be different ones of {', '.join(signature.outputs)}; got {quoted(alias)}")
+        check_output_name(alias, found, signature)
         found[alias] = member(_parameters(members, ("binary_data",)), "binary_data", bool, in_bytes)
     return found
 
