@@ -17,6 +17,7 @@ from bert_tf.models import family_registry
 from bert_tf.tasks.built_in import BUILT_IN_TASKS
 from bert_tf.utils.names import PROBLEMS
 from tests import tiny
+from tests.code_imports import walk
 from tests.conftest import ROOT
 
 BERT_TF = ROOT / "bert_tf"
@@ -60,7 +61,7 @@ class Source(NamedTuple):
 @functools.cache
 def _read(path):
     tree, imports, texts, questions, docstrings = ast.parse(path.read_text(encoding="utf-8")), set(), [], [], set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             for alias in node.names:
@@ -192,7 +193,9 @@ def _asked(node):
 
 
 def _asks_which_family_or_task(node):
-    asked = set(_asked(node)) if isinstance(node, ast.Compare | ast.MatchValue) else set()
+    if not isinstance(node, ast.Compare | ast.MatchValue):
+        return set()
+    asked = set(_asked(node))
     text = {name for name in asked if name.startswith(("'", '"'))}
     of_ours = {repr(name) for name in (*FAMILIES, *PROBLEMS)}
     return asked & of_ours or text and asked & {"family", "task_name", "model_type", "problem"}

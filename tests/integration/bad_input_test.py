@@ -9,7 +9,7 @@ import pytest
 
 from tests import glue_files, tiny
 from tests.checkpoints import hostile_files
-from tests.scripts import Cases, files
+from tests.scripts import Cases, files, run_programs
 
 LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
 
@@ -280,7 +280,6 @@ GOOD = {
         "--output_dir=HOME/done",
     ],
     "finished": DONE,
-    "MRPC": GLUE,
 }
 FLAGS = {
     "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown flag --learning_rat. Did you mean --learning_rate"),
@@ -377,21 +376,27 @@ def test_a_full_disk_leaves_the_old_answers(full, home):
     assert files(home / "done") == before["done"]
 
 
+@pytest.mark.slow
 def test_the_good_runs_end_well(good):
     for name, result in good.items():
         assert result["status"] == 0, (name, result["log"])
 
 
+@pytest.mark.slow
 def test_a_finished_run_started_again_makes_no_step(good):
     assert "Continuing this run from step 8: " in good["finished"]["log"]
     assert "loss" in good["trained"]["log"] and not re.search(r"step \d+/", good["finished"]["log"])
 
 
-def test_glue(good, home):
-    scores = dict(line.split(" = ") for line in (home / "mrpc" / "eval_results.txt").read_text().splitlines())
+def test_glue(tmp_path):
+    tiny.checkpoint(tmp_path / "init")
+    _glue(tmp_path / "glue")
+    (done,) = run_programs("run_classifier", [[flag.replace("HOME", str(tmp_path)) for flag in GLUE]])
+    assert done["status"] == 0, done["log"]
+    scores = dict(line.split(" = ") for line in (tmp_path / "mrpc" / "eval_results.txt").read_text().splitlines())
     assert set(scores) == {"eval_accuracy", "eval_ece", "eval_f1", "eval_loss", "global_step"}
     assert scores["global_step"] == "8"
-    assert (home / "mrpc" / "labels.txt").read_text() == "0\n1\n"
-    answers = [json.loads(line) for line in (home / "mrpc" / "predictions.jsonl").read_text().splitlines()]
+    assert (tmp_path / "mrpc" / "labels.txt").read_text() == "0\n1\n"
+    answers = [json.loads(line) for line in (tmp_path / "mrpc" / "predictions.jsonl").read_text().splitlines()]
     assert [answer["id"] for answer in answers] == [str(i) for i in range(7)]
     assert [answer["text_a"] for answer in answers] == [text for text, _ in tiny.texts(7, seed=7)]

@@ -70,7 +70,7 @@ def test_xla_on_is_xla_off_for_fifty_steps(precision, tolerance):
     np.testing.assert_allclose(losses(True), losses(False), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("config", [{}, {"accumulation": 2}, {"scale_loss": True}], ids=str)
+@pytest.mark.parametrize("config", [{}, {"accumulation": 2, "scale_loss": True}], ids=str)
 def test_with_xla_no_operation_of_a_step_is_outside_its_program(config):
     step = _make(StepConfig(use_xla=True, guard=GuardConfig(), **config), SHALLOW)
     (batch,) = tiny.batches(tiny.tokenized(16), 16)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import keras  # noqa: F401
+import pytest
 
 from bert_tf.utils.lean_keras import import_keras_without_extras
 
@@ -22,6 +23,7 @@ print(json.dumps([found, len(layer.weights), "bert_tf>LayerNorm" in keras.saving
 """
 
 
+@pytest.mark.slow
 def test_keras_does_not_import_its_optional_packages_and_others_still_can():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
 

@@ -76,7 +76,7 @@ def _with_head(folder):
 
 
 @pytest.fixture(scope="module")
-def home(material, tmp_path_factory):
+def home(all_material, tmp_path_factory):
     """A folder with teachers."""
     home = tmp_path_factory.mktemp("teachers")
     _with_head(home / "headed")

@@ -125,6 +125,7 @@ def whole(material, tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_material")
 @pytest.mark.parametrize("name", ["ALBERT", "RoBERTa", "ERNIE"])
 def test_an_objective_that_draws_its_masks_goes_on_after_a_kill(material, tmp_path, name):
     records, objective, _ = VARIANTS[name]

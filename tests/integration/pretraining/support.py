@@ -45,11 +45,16 @@ def write_material(folder: pathlib.Path, names=("train", "held_out")) -> pathlib
     tiny.config(**tiny.MODERNBERT).save(folder / "rotary.json")
     (folder / "phrases.list").write_text("the film\nstory of people\nnew york\n", encoding="utf-8")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
+    add_records(folder, names)
+    return folder
+
+
+def add_records(folder: pathlib.Path, names):
+    """Writes NAME.tfrecord of each of `names` in `RECORDS`, and the text that it is made of."""
     for name in names:
         seed = 1 if name == "held_out" else 0
         (folder / f"{name}.txt").write_text(_text(seed), encoding="utf-8")
         write_records(folder, name, **RECORDS[name])
-    return folder
 
 
 def write_records(folder: pathlib.Path, name: str, **options):
