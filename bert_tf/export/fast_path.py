@@ -49,6 +49,8 @@ def write_fast_path(directory: str, served, task_options: Mapping[str, Any], ans
     if len(named) < 2 or (graphs and not is_int8 and not fit):
         logging.info("The SavedModel answers all texts: LiteRT would take too much memory for this model in float32.")
         return
+    longest = max(named.values())
+    logging.info("Converting for LiteRT, then measuring it and the SavedModel on texts of up to %d tokens.", longest)
     folder = os.path.join(directory, FOLDER)
     os.makedirs(folder)
     write_litert(folder, served, task_options, graphs or named)
