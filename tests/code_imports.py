@@ -12,7 +12,7 @@ _CODE = re.compile(r"\bimport |-m ")  # code for another process, or a command l
 
 
 def walk(tree: ast.AST):
-    """Yields a node and all nodes below it, each before those below it: faster than ast.walk, and the suite is large."""
+    """Yields a node and all below it, each before those below it: faster than ast.walk, and there are many files."""
     open_ = [tree]
     while open_:
         node = open_.pop()

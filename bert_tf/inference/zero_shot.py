@@ -94,9 +94,9 @@ class ZeroShot(Predictor):
     def _serve(self, options):
         """Returns the served model, and the path of its checkpoint."""
         task = ZeroShotTask(self.task.config, **self.task.to_dict(), every_window=options.export_for == "gpu")
-        model, report = build_with_weights(task, open_checkpoint(self._path), options.variable_dtype)
         tokenizer = self._description.tokenizer
         task.check_length(tokenizer, self.max_seq_length)
+        model, report = build_with_weights(task, open_checkpoint(self._path), options.variable_dtype)
         return ServingModule(task, model, tokenizer, ("text",), self.max_seq_length, options=options), report.path
 
 

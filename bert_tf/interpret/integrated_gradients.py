@@ -3,6 +3,7 @@
 They run eagerly and in exported graphs.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -62,6 +63,7 @@ def integrated_until_small(score: Callable, vectors: tf.Tensor, baseline: tf.Ten
     return tf.while_loop(is_unfinished, again, [start], parallel_iterations=1)[0]
 
 
+@functools.cache
 def _quadrature(steps):
     """Returns float64 [steps] twice: the positions of the points, from 0 to 1, and their weights."""
     nodes, shares = np.polynomial.legendre.leggauss(steps)

@@ -31,6 +31,11 @@ NOTHING = -(1 << 31)  # in CharacterTable.forms: no character here; differences 
 
 CODE_POINTS = 0x110000  # how many there are
 _PLANES = range(0x40000), range(0xE0000, 0xF0000)  # the others are empty or private
+# The same without the blocks of unified ideographs: two assigned characters of three, letters in their only form.
+_PLANES_BUT_IDEOGRAPHS = (
+    range(0x3400), range(0x4DC0, 0x4E00), range(0xA000, 0x20000), range(0x2A6E0, 0x2A700), range(0x2EBF0, 0x30000),
+    range(0x323B0, 0x40000), range(0xE0000, 0xF0000),
+)  # fmt: skip
 # White space of Unicode.
 WHITE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 # The blocks that google-research/bert calls Chinese characters; later extensions of Unicode are not among them.
@@ -41,12 +46,16 @@ CJK = (
 _ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and google-research/bert punctuation
 
 
-def assigned() -> Iterator[tuple[int, str, str]]:
-    """Yields code point, character and category of every assigned character, except private ones and surrogates."""
-    for code in itertools.chain(*_PLANES):
-        category = unicodedata.category(chr(code))
+def assigned(ideographs: bool = True) -> Iterator[tuple[int, str, str]]:
+    """Yields code point, character and category of every assigned character, except private ones and surrogates.
+
+    With `ideographs` false also without unified ideographs: for those who look for marks, symbols, case or other forms.
+    """
+    for code in itertools.chain(*(_PLANES if ideographs else _PLANES_BUT_IDEOGRAPHS)):
+        char = chr(code)
+        category = unicodedata.category(char)
         if category not in ("Cn", "Co", "Cs"):
-            yield code, chr(code), category
+            yield code, char, category
 
 
 def flags_of_character(char: str) -> int:
@@ -81,7 +90,7 @@ class CharacterTable(NamedTuple):
 def character_flags() -> np.ndarray:
     """Returns the flags of each code point, int32 [code points], in this Python's Unicode version; cached."""
     flags = np.zeros(CODE_POINTS, np.int32)
-    for code, char, category in assigned():  # the others are ordinary letters to BERT
+    for code, char, category in assigned(ideographs=False):  # the others are ordinary letters to BERT
         flags[code] = _flags(char, category)
     for first, last in CJK:
         flags[first : last + 1] |= ISOLATED
@@ -97,7 +106,7 @@ def character_table(lower: bool, decompose: bool, /) -> CharacterTable:
         decompose: whether `forms` is canonically decomposed, with marks kept.
     """
     flags, changed = character_flags(), {}
-    for code, char, _ in assigned() if lower or decompose else ():
+    for code, char, _ in assigned(ideographs=False) if lower or decompose else ():
         form = form_of(char, lower, decompose)
         if form != char:
             changed[code] = [ord(each) for each in form]

@@ -103,7 +103,7 @@ def combining_marks() -> tuple[np.ndarray, dict[int, str]]:
     A mark that Python knows and ICU does not, or the other way around, has the class 0: ICU leaves it where it is. A
     class never changes from one version of Unicode to the next.
     """
-    changing = [c for _, c, _ in assigned() if unicodedata.combining(c) or unicodedata.decomposition(c)]
+    changing = [c for _, c, _ in assigned(ideographs=False) if unicodedata.combining(c) or unicodedata.decomposition(c)]
     full = {char: unicodedata.normalize("NFD", char) for char in changing}
     marks = {char: form for char, form in full.items() if unicodedata.combining(form[0])}
     simple = [char for char, form in marks.items() if form == char]

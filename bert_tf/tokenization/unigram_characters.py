@@ -42,5 +42,6 @@ def folded_characters(do_lower_case: bool, strip: bool) -> dict[int, str]:
     """Returns code point -> text of the characters that `fold` changes."""
     if not (do_lower_case or strip):
         return {}
-    pairs = ((c, fold(c, do_lower_case, strip)) for _, c, category in assigned() if not strip or category[0] != "M")
+    chars = (c for _, c, category in assigned(ideographs=False) if not strip or category[0] != "M")
+    pairs = ((char, fold(char, do_lower_case, strip)) for char in chars)
     return {ord(char): text for char, text in pairs if text != char}

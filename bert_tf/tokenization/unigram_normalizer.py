@@ -160,7 +160,7 @@ class Normalizer(tf.Module):
 def _joins() -> np.ndarray:
     """uint8 [code points]: the `kind_of` each character."""
     kinds = np.zeros(CODE_POINTS, np.uint8)
-    for code, char, _ in assigned():
+    for code, char, _ in assigned(ideographs=False):
         kinds[code] = kind_of(char)
     return kinds
 

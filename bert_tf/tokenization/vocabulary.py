@@ -20,6 +20,7 @@ _MOST_BEGINNINGS = 4_000_000  # of tokens: each takes the op 300 bytes and a mic
 _LONGEST = 256  # bytes of a token, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
 VOCAB_FILE = "vocab.txt"
+_ODD = re.compile("[\\0\\s\ud800-\udfff]")  # no word holds white space or NUL; half of a surrogate pair is no UTF-8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Vocabulary:
                 f"A WordPiece vocabulary must contain {', '.join(needed)}, one token per line. {self.source} has "
                 f"{len(self.tokens)} lines, but lacks {', '.join(missing)}. It may belong to a model of another family."
             )
-        if repeated := [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
+        some_twice = len(self._ids) < len(self.tokens)
+        if repeated := some_twice and [i for i, token in enumerate(self.tokens) if self._ids[token] != i and token]:
             warnings.warn(
                 f"{self.source}: {len(repeated)} lines contain a token that is repeated on a later line, whose id is "
                 f"used, as in google-research/bert. The first such line is {repeated[0] + 1}: "
@@ -67,8 +69,11 @@ class Vocabulary:
             ValueError: a token that can occur in a word is longer than the lookup op supports, or the tokens have too
                 many distinct prefixes for its trie.
         """
+        # Short tokens fit if none is odd, as in nearly all vocabularies; a character has at most 4 bytes.
+        short = -1 if _ODD.search("".join(self.tokens)) else min(self.longest_word, _LONGEST // 4)
+        ids = self._ids
         tokens = [
-            token if token and self._ids[token] == i and self._fits(i, token) else f" {i}"
+            token if token and ids[token] == i and (len(token) <= short or self._fits(i, token)) else f" {i}"
             for i, token in enumerate(self.tokens)
         ]
         if sum(map(len, tokens)) > _MOST_BEGINNINGS and (count := _count_beginnings(tokens)) > _MOST_BEGINNINGS:

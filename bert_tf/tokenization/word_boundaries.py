@@ -76,7 +76,7 @@ def character_classes(boundaries: str) -> np.ndarray:
     """Returns the class of each code point, int32 [code points], for one of `names.WORD_BOUNDARIES`; cached."""
     flags = character_flags()
     alone = flags & ISOLATED != 0
-    for code, _, category in assigned():
+    for code, _, category in assigned(ideographs=False):
         alone[code] |= category[0] == "S"
     for first, last in _UNSPACED:
         alone[first : last + 1] = True

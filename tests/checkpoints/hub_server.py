@@ -60,6 +60,7 @@ class HubServer:
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each content waits until its headers are acknowledged
     hub: HubServer
 
     def do_HEAD(self):

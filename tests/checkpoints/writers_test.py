@@ -161,7 +161,7 @@ CLASSES = [
     ("bert", "encoder", "BertModel"),
     ("bert", "text", "BertForSequenceClassification"),
     ("electra", "tokens", "ElectraForTokenClassification"),
-    ("distilbert", "spans", "DistilBertForQuestionAnswering"),
+    ("distilbert-odd", "spans", "DistilBertForQuestionAnswering"),
     ("roberta", "masked_lm", "RobertaForMaskedLM"),
     ("albert", "pretraining", "AlbertForPreTraining"),
     ("electra", "discriminator", "ElectraForPreTraining"),
@@ -182,7 +182,7 @@ def test_classes_of_transformers(case, kind, name, tmp_path):
 @pytest.mark.parametrize(
     "case, kind, form, message",
     [
-        ("distilbert", "encoder", "tf1", "requires a BERT as in its modeling.py. This model has has_pooler=False"),
+        ("distilbert-odd", "encoder", "tf1", "requires a BERT as in its modeling.py. This model has has_pooler=False"),
         ("bert", "text", "sentence_transformers", "must not have a head; got classifier; drop it"),
         ("bert-odd", "encoder", "keras_hub", "This model has hidden_act='gelu'; use the format bert_tf"),
         ("bert", "spans", "keras_hub", "must be an encoder or a text classifier; got a model for QuestionAns"),

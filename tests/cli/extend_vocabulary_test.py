@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints import tf1, vocabulary_extension
 from bert_tf.checkpoints.loading import load, load_description, save_description
@@ -29,6 +30,14 @@ MEDICAL = (
     "warfarin", "clopidogrel", "enoxaparin", "vancomycin", "ceftriaxone", "azithromycin", "nephrolithiasis",
     "diverticulitis", "pancreatitis", "osteomyelitis",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _eagerly():
+    """Tracing each tokenizer for a few words would be most of the time."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from bert_tf.tokenization import learning, word_counts
 from bert_tf.tokenization.vocabulary_fit import tokenize_words
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.utils.text_options import TextOptions
-from tests import processes
+from tests import processes, run_cases
 
 STEMS = ("walk", "talk", "jump", "paint", "print", "climb", "lift", "melt", "sail", "burn", "hunt", "mark", "plant")
 ENDINGS = ("", "s", "ed", "ing", "er", "ers")
@@ -173,9 +173,10 @@ def test_the_program(tmp_path):
 def test_where_nothing_can_be_written_the_program_says_so_before_it_reads(tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     (tmp_path / "none").write_text("", encoding="utf-8")
-    done = program(f"--input_file={tmp_path / 'none'}", f"--output_file={tmp_path / 'file' / 'vocab.txt'}")
-    assert done.returncode == 1 and "file" in done.stderr and "Traceback" not in done.stderr
-    assert "none" not in done.stderr
+    words = [f"--input_file={tmp_path / 'none'}", f"--output_file={tmp_path / 'file' / 'vocab.txt'}"]
+    done = run_cases.run_here("train_vocabulary", words)
+    assert done["status"] == 1 and "file" in done["log"] and "Traceback" not in done["log"], done["log"]
+    assert "none" not in done["log"]
     assert sorted(os.listdir(tmp_path)) == ["file", "none"]
 
 

@@ -22,7 +22,7 @@ from bert_tf.export.export_options import DEFAULT, ExportOptions
 from bert_tf.export.saved_model import export, list_versions
 from bert_tf.export.serving_module import ServingModule
 from bert_tf.export.text_cut import cut
-from bert_tf.export.trained_model import export_trained
+from bert_tf.export.trained_model import export_trained, load_trained_model
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -83,17 +83,15 @@ def test_ids_and_examples_are_other_ways_to_ask(classifier, signatures):
     assert answer["classes"].numpy().tolist() == [[b"bad", b"good"]] * len(TEXTS)
 
 
-@pytest.fixture(scope="module")
-def pairs(exported):
-    return tf.saved_model.load(exported("regression")).signatures
-
-
-def test_pairs_and_scores(trained, pairs):
-    a, b = ["good film", ""], ["bad", "a very good film"]
-    expected = _expected(*models.load_trained(trained("regression")), a, b)
-    np.testing.assert_allclose(pairs["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
-    examples = [models.example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
-    np.testing.assert_allclose(pairs["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)
+def test_pairs_and_scores(trained):
+    found = load_trained_model(str(trained("regression")))
+    served, a, b = found.served(), ["good film", ""], ["bad", "a very good film"]
+    expected = _expected(found.task, found.model, found.tokenizer, a, b)
+    answer = served.signatures("serving_default")["serving_default"](text_a=tf.constant(a), text_b=tf.constant(b))
+    np.testing.assert_allclose(answer["score"], expected, atol=1e-5)
+    examples = tf.constant([models.example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)])
+    answer = served.signatures("regress")["regress"](inputs=examples)
+    np.testing.assert_allclose(answer["outputs"][:, 0], expected, atol=1e-5)
 
 
 def _signature_defs(path):
@@ -170,7 +168,7 @@ def test_a_long_text_has_the_answer_of_its_beginning(classifier, signatures):
 
 
 @pytest.mark.slow
-def test_cut_texts_have_the_answer_of_all_of_them(trained, pairs):
+def test_cut_texts_have_the_answer_of_all_of_them(trained, exported):
     """After any white space, and in characters of several bytes, one of them halved by the cut."""
     blank = ["\n\t" * 50_000, " " * 100_000, "\u3000" * 40_000, " \u00a0\r" * 31, "x" * (2**16 - 201) + " "]
     long = ["bad film", "good " * 40_000, "中é😀" * 30_000, "bad\t" * 40_000, "very bad film " * 30_000]
@@ -178,6 +176,7 @@ def test_cut_texts_have_the_answer_of_all_of_them(trained, pairs):
     texts += [f"{space}{text}" for space, text in zip(blank, long, strict=True)]
     texts += ["bad" + " " * size + "good film" for size in (31, 32, 33)]
     texts += ["bad" + "\u0301" * 40 + " film", "", " " * 2**17]
+    pairs = tf.saved_model.load(exported("regression")).signatures
     answer = pairs["serving_default"](text_a=tf.constant(texts), text_b=tf.constant(texts[::-1]))
     expected = _expected(*models.load_trained(trained("regression")), texts, texts[::-1])
     np.testing.assert_allclose(answer["score"], expected, atol=1e-6)

@@ -1,9 +1,11 @@
 """Tiny models that the tests of this folder share: pretrained, fine-tuned, exported, and loaded for indexes."""
 
+import functools
 import os
 
 import pytest
 
+import bert_tf
 from bert_tf.export.export_options import DEFAULT
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference import embedders, search
@@ -26,6 +28,12 @@ def trained(made_once):
 
 
 @pytest.fixture(scope="session")
+def of_training(trained):
+    """of_training(name) -> the predictor of that model, one for all tests, which counts the tokens of all."""
+    return functools.cache(lambda name: bert_tf.Predictor(trained(name)))
+
+
+@pytest.fixture(scope="session")
 def exported(made_once, trained):
     """exported(name, options) -> the folder of an export's versions."""
 
@@ -36,10 +44,16 @@ def exported(made_once, trained):
     return export
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def model(tmp_path_factory) -> str:
-    """The folder of a tiny checkpoint for the indexes of one file of tests."""
+    """The folder of a tiny checkpoint for indexes."""
     return str(tiny.checkpoint(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="session")
+def varied_model(tmp_path_factory) -> str:
+    """The same with larger weights, for indexes whose texts are to differ more."""
+    return str(tiny.checkpoint(tmp_path_factory.mktemp("varied_model"), initializer_range=0.3))
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +62,9 @@ def path(model, tmp_path_factory):
     return index_of(model, tmp_path_factory.mktemp("max"), pooling="max")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kept_encoders():
-    """Lets all indexes of a file of tests share the encoders of a model: each takes half a second to trace."""
+@pytest.fixture(scope="session")
+def encoder_of():
+    """encoder_of(path, options) -> a `SentenceEncoder`, one for the same files and options."""
     kept = {}
 
     def encoder(path, **options):
@@ -60,7 +74,13 @@ def kept_encoders():
             kept[key] = SentenceEncoder(path, **options)
         return kept[key]
 
+    return encoder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_encoders(encoder_of):
+    """Lets all indexes share the encoders of a model: each takes half a second to trace."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (embedders, search):
-            patch.setattr(module, "SentenceEncoder", encoder)
+            patch.setattr(module, "SentenceEncoder", encoder_of)
         yield

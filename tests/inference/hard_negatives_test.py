@@ -30,9 +30,8 @@ POSITIVES = {TEXTS[0]: [TEXTS[1], "a story"], "good music": [TEXTS[2]], "people"
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("search")
-    index = SearchIndex.create(folder / "index", tiny.checkpoint(folder / "model", initializer_range=0.3))
+def index(varied_model, tmp_path_factory):
+    index = SearchIndex.create(tmp_path_factory.mktemp("search") / "index", varied_model)
     index.add([*map(str, range(len(TEXTS)))], TEXTS)
     return index
 

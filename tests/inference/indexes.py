@@ -3,7 +3,6 @@
 from bert_tf.inference.batch_prediction.table_job import TableJob, run_table_job
 from bert_tf.inference.document_index import make_index
 from bert_tf.inference.embedders import Indexer
-from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.settings import EncodeOptions
 from tests import tiny
 
@@ -24,5 +23,5 @@ def index_of(model, folder, texts=TEXTS, **options):
 
 def vectors_of(model):
     """Returns the texts' vectors, and those of two queries."""
-    found = SentenceEncoder(model, pooling="max")([*TEXTS, "a film", "good film"])
+    found = Indexer(model, EncodeOptions(pooling="max")).encoder()([*TEXTS, "a film", "good film"])
     return found[:-2], found[-2:]

@@ -15,6 +15,7 @@ import bert_tf
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.export.trained_model import export_trained
 from bert_tf.inference.fill_mask import Filler
+from bert_tf.inference.text_model import TextInput, TextModel
 from bert_tf.serving.server.metrics import prometheus_text
 from bert_tf.serving.server.predict import run_predict
 from bert_tf.serving.server.request_context import RequestContext
@@ -22,6 +23,7 @@ from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.scheduling import Scheduler
 from bert_tf.serving.server.versions import direct
 from bert_tf.utils.answers import split_answer
+from bert_tf.utils.token_counts import TokenCountLog
 from tests import run_cases, sentence_folders, tiny
 from tests.export import models
 from tests.fake_pandas import DataFrame, Series
@@ -36,6 +38,11 @@ FILM = "the film is good ."
 @pytest.fixture(scope="module")
 def classify(exported):
     return bert_tf.Predictor(exported("classification"))
+
+
+@pytest.fixture(scope="module")
+def predictors(classify, exported):
+    return functools.cache(lambda name: classify if name == "classification" else bert_tf.Predictor(exported(name)))
 
 
 def _examples(inputs):
@@ -53,48 +60,53 @@ def _served(path, inputs, examples):
     return split_answer({name: value.numpy() for name, value in outputs.items()}, len(examples))
 
 
+def _counted(predictor, examples):
+    """Returns the answers, and by how much each count of tokens and texts has grown."""
+    before = predictor.token_counts.total
+    answers = predictor(examples)
+    after = predictor.token_counts.total
+    return answers, {name: value - getattr(before, name) for name, value in after._asdict().items()}
+
+
 def _some_slow(quick, names):
     """Returns parameters, of which only some belong to the quick tests: each takes seconds to trace."""
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
-def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, trained):
-    predictor = bert_tf.Predictor(exported(name))
+def test_the_answers_are_those_of_the_export_and_of_the_trained_model(name, exported, predictors, of_training):
+    predictor, other = predictors(name), of_training(name)
     examples = _examples(predictor.inputs)
-    answers = predictor(examples)
+    (answers, counts), (others, other_counts) = (_counted(each, examples) for each in (predictor, other))
     assert answers == _served(exported(name), predictor.inputs, examples) and len(answers) == len(TEXTS)
-    of_training = bert_tf.Predictor(trained(name))
-    assert of_training.inputs == predictor.inputs and of_training(examples) == answers
-    counts = of_training.token_counts.total
-    assert counts == predictor.token_counts.total and counts.tokens >= sum(len(text.split()) for text in TEXTS)
+    assert other.inputs == predictor.inputs and others == answers
+    assert other_counts == counts and counts["tokens"] >= sum(len(text.split()) for text in TEXTS)
 
 
 @pytest.mark.parametrize("name", _some_slow(("classification",), models.TASKS))
-def test_a_loaded_model_predicts_with_its_current_weights(name, trained):
-    path = trained(name)
-    predictor, bert = bert_tf.Predictor(path), bert_tf.load(path)
+def test_a_loaded_model_predicts_with_its_current_weights(name, trained, of_training, tmp_path):
+    predictor, bert = of_training(name), bert_tf.load(trained(name))
     examples = _examples(predictor.inputs)
     answers = predictor(examples)
-    assert bert.predict(examples) == answers == bert_tf.Predictor(bert)(examples)
+    assert bert.predict(examples) == answers
     assert bert.predict(examples[0], batch_size=1) == predictor(examples[0])
     for variable in bert.encoder.trainable_variables:
         variable.assign(2 * variable)
     assert bert.predict(examples) != answers and predictor(examples) == answers
-    bert_tf.save(bert, path + "_changed")
-    assert bert.predict(examples) == bert_tf.Predictor(path + "_changed")(examples)
+    bert_tf.save(bert, tmp_path / "changed")
+    assert bert.predict(examples) == bert_tf.Predictor(tmp_path / "changed")(examples)
 
 
 def test_a_loaded_masked_lm_predicts(pretrained):
-    bert = bert_tf.load(pretrained)
-    assert bert.predict("the film is [MASK] .") == bert_tf.Predictor(pretrained)("the film is [MASK] .")
+    answer, [filled] = bert_tf.load(pretrained).predict("a [MASK] film"), Filler(pretrained)(["a [MASK] film"])
+    assert answer["token"] == filled["token"] and answer["probability"] == pytest.approx(filled["probability"], 1e-4)
 
 
-def test_a_loaded_model_keeps_the_tokenizer_that_it_was_loaded_with(trained, tmp_path):
+def test_a_loaded_model_keeps_the_tokenizer_that_it_was_loaded_with(trained, of_training, tmp_path):
     swapped = {"film": "story", "story": "film"}
     (tmp_path / "vocab.txt").write_text("\n".join(swapped.get(word, word) for word in tiny.VOCAB) + "\n")
     bert = bert_tf.load(trained("classification"), vocab_file=tmp_path / "vocab.txt")
-    assert bert.predict("a film") == bert_tf.Predictor(trained("classification"))("a story")
+    assert bert_tf.Predictor(bert)("a film") == of_training("classification")("a story")
 
 
 def test_what_a_loaded_model_needs_for_predictions(trained):
@@ -301,15 +313,15 @@ def _frame():
         ("choices", [("a", ["b"]), ("a", [])], "`choices` must not be empty; got an empty list at position 1."),
     ],
 )
-def test_bad_examples(exported, predictors, name, texts, message):
+def test_bad_examples(name, texts, message):
+    """Each is refused before anything is computed."""
+    inputs = {"classification": ("text",), "questions": ("question", "context"), "choices": ("context", "choices")}
+    predictor = bert_tf.Predictor.__new__(bert_tf.Predictor)
+    read = tuple(TextInput(each, each == "choices") for each in inputs[name])
+    predictor._take(TextModel("model", read, None, frozenset(), TokenCountLog("model")))
     with pytest.raises(ValueError) as error:
-        predictors(name)(_frame() if texts == "frame" else texts)
+        predictor(_frame() if texts == "frame" else texts)
     assert message in str(error.value)
-
-
-@pytest.fixture(scope="module")
-def predictors(exported):
-    return functools.cache(lambda name: bert_tf.Predictor(exported(name)))
 
 
 @pytest.mark.slow

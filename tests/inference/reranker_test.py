@@ -29,9 +29,8 @@ def export(exported):
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("search")
-    index = SearchIndex.create(folder / "index", tiny.checkpoint(folder / "model"))
+def index(model, tmp_path_factory):
+    index = SearchIndex.create(tmp_path_factory.mktemp("search") / "index", model)
     index.add([*DOCUMENTS], [*DOCUMENTS.values()])
     return index
 

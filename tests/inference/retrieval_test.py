@@ -16,9 +16,8 @@ DOCUMENTS = {f"d{number}": " ".join([word, word, "a film"]) for number, word in 
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("search")
-    index = SearchIndex.create(folder / "index", tiny.checkpoint(folder / "model", initializer_range=0.3))
+def index(varied_model, tmp_path_factory):
+    index = SearchIndex.create(tmp_path_factory.mktemp("search") / "index", varied_model)
     index.add([*DOCUMENTS], [*DOCUMENTS.values()])
     return index
 

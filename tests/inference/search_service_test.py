@@ -27,15 +27,16 @@ DOCUMENTS = {"a": "the story of people , and music", "b": "a warm film is good t
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return tiny.checkpoint(tmp_path_factory.mktemp("model"))
+def written(model, tmp_path_factory):
+    """The folder of an index of `DOCUMENTS`."""
+    index = SearchIndex.create(tmp_path_factory.mktemp("search") / "index", model)
+    index.add([*DOCUMENTS], [*DOCUMENTS.values()], [{"page": number} for number in range(len(DOCUMENTS))])
+    return index.directory
 
 
 @pytest.fixture
-def index(model, tmp_path):
-    index = SearchIndex.create(tmp_path / "index", model)
-    index.add([*DOCUMENTS], [*DOCUMENTS.values()], [{"page": number} for number in range(len(DOCUMENTS))])
-    return index
+def index(written, tmp_path):
+    return SearchIndex(shutil.copytree(written, tmp_path / "index"))
 
 
 def post(server, body, path=PATH):

@@ -47,6 +47,13 @@ def bert(plain):
     return bert_tf.load(plain)
 
 
+@pytest.fixture(scope="module")
+def prompted(plain, tmp_path_factory):
+    """The same directory with a prompt for queries and one for documents, which is the default."""
+    prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
+    return changed(plain, tmp_path_factory.mktemp("prompted"), config_sentence_transformers=prompts)
+
+
 def changed(plain, tmp_path, kinds=PLAIN, **files):
     """Copies the directory and writes other modules into it."""
     return write(pathlib.Path(shutil.copytree(plain, tmp_path / "model")), kinds, **files)
@@ -86,9 +93,9 @@ def test_every_module(plain, bert, tmp_path):
 
 def test_options_override_the_folder(plain, bert):
     encoder = SentenceEncoder(plain, layers="second_to_last", pooling=["cls", "mean"], normalize=True, max_seq_length=4)
-    options = {"layers": "second_to_last", "max_seq_length": 4}
-    expected = [bert.features(TEXTS, pooling=pooling, **options) for pooling in ("cls", "mean")]
-    np.testing.assert_allclose(encoder(TEXTS), normalized(np.concatenate(expected, -1)), atol=1e-5)
+    pieces = bert.features(TEXTS, layers="second_to_last", pooling=None, max_seq_length=4)
+    expected = [np.concatenate([each.values[0], each.values.mean(0)]) for each in pieces]
+    np.testing.assert_allclose(encoder(TEXTS), normalized(np.array(expected)), atol=1e-5)
 
 
 NORMALIZED = (*PLAIN, ("Normalize", "2_Normalize"))
@@ -101,9 +108,9 @@ NORMALIZED = (*PLAIN, ("Normalize", "2_Normalize"))
         *(("dot", PLAIN, True), ("euclidean", NORMALIZED, True), ("manhattan", NORMALIZED, True)),
     ],
 )
-def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warned, plain, tmp_path, caplog):
+def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warned, plain, bert, tmp_path, caplog):
     path = changed(plain, tmp_path, kinds)
-    identity, described = identity_of(path, EncodeOptions()), bert_tf.load(path)
+    identity = identity_of(path, EncodeOptions())
     write(tmp_path / "model", kinds, config_sentence_transformers={"similarity_fn_name": similarity})
     assert identity_of(path, EncodeOptions()) == identity  # the vectors are the same
     with_prompt(path, EncodeOptions(), None)
@@ -112,7 +119,7 @@ def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warn
         with_prompt(path, EncodeOptions(), "document")
     shutil.copytree(path, tmp_path / "start")
     start = EmbeddingOptions(init_checkpoint=str(tmp_path / "start"), do_eval=True)
-    EmbeddingTask.create(described, None, start, None)
+    EmbeddingTask.create(bert, None, start, None)
     found = [record.args for record in caplog.records if "has similarity_fn_name=" in record.getMessage()]
     assert found == [(path, similarity), (start.init_checkpoint, similarity)] * warned
 
@@ -125,7 +132,7 @@ def test_another_similarity_than_the_cosine_is_warned_of(similarity, kinds, warn
         *(({"none": ""}, None, False), ({}, None, False)),
     ],
 )
-def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned, plain, tmp_path, caplog):
+def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned, plain, bert, tmp_path, caplog):
     settings = {"prompts": prompts, "default_prompt_name": default}
     path = changed(plain, tmp_path, config_sentence_transformers=settings)
     name = next(iter(prompts), None)
@@ -135,7 +142,7 @@ def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned,
     start = str(shutil.copytree(path, tmp_path / "start"))
     for given in ("", None):
         assert "has the prompts" not in caplog.text  # nothing has been left to the model yet
-        EmbeddingTask.create(bert_tf.load(path), None, EmbeddingOptions(init_checkpoint=start, prompts=given), None)
+        EmbeddingTask.create(bert, None, EmbeddingOptions(init_checkpoint=start, prompts=given), None)
     for kind in ("document", "query"):
         with_prompt(path, EncodeOptions(), kind)
     found = [record.args for record in caplog.records if "has the prompts" in record.getMessage()]
@@ -143,13 +150,14 @@ def test_prompts_whose_names_say_nothing_are_warned_of(prompts, default, warned,
     assert [args[3].split("`")[1] for args in found] == ["prompts", "prompt_name"] * warned
 
 
-def test_a_call_may_choose_a_prompt_and_similarities_are_cosines(plain, tmp_path):
-    prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
-    path = changed(plain, tmp_path, config_sentence_transformers=prompts)
-    encoder = SentenceEncoder(path)
+def test_a_call_may_choose_a_prompt_and_similarities_are_cosines(prompted, bert):
+    encoder = SentenceEncoder(prompted)
     documents, queries = encoder.encode(TEXTS), encoder.encode(TEXTS[:2], prompt_name="query")
     np.testing.assert_array_equal(documents, encoder(TEXTS))
-    np.testing.assert_array_equal(queries, SentenceEncoder(path, prompt_name="query")(TEXTS[:2]))
+    for prompt, vectors in (("story ", documents), ("see it : ", queries)):
+        np.testing.assert_allclose(
+            vectors, bert.features([prompt + text for text in TEXTS[: len(vectors)]]), atol=1e-6
+        )
     expected = normalized(queries) @ normalized(documents).T
     np.testing.assert_allclose(encoder.similarity(queries, documents), expected, atol=1e-6)
     with pytest.raises(ValueError, match=r"must have \d+ columns, the width of this encoder; got 3 and \d+"):
@@ -158,18 +166,14 @@ def test_a_call_may_choose_a_prompt_and_similarities_are_cosines(plain, tmp_path
         encoder.encode(TEXTS, prompt_name="passage")
 
 
-def test_prompts_stand_before_every_text(plain, bert, tmp_path):
-    prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
-    path = changed(plain, tmp_path, config_sentence_transformers=prompts)
-    given = {options: SentenceEncoder(path, **dict([options])).prompt for options in
+def test_the_prompt_is_the_caller_s_or_the_default(prompted):
+    given = {options: SentenceEncoder(prompted, **dict([options])).prompt for options in
              (("layers", None), ("prompt_name", "query"), ("prompt", "the "), ("prompt", ""))}  # fmt: skip
     assert list(given.values()) == ["story ", "see it : ", "the ", ""]
-    expected = bert.features([f"see it : {text}" for text in TEXTS])
-    np.testing.assert_allclose(SentenceEncoder(path, prompt_name="query")(TEXTS), expected, atol=1e-6)
     with pytest.raises(ValueError, match="one of the model's prompts: query, document. Got 'passage'"):
-        SentenceEncoder(path, prompt_name="passage")
+        SentenceEncoder(prompted, prompt_name="passage")
     with pytest.raises(ValueError, match="cannot be combined"):
-        SentenceEncoder(path, prompt_name="query", prompt="x")
+        SentenceEncoder(prompted, prompt_name="query", prompt="x")
 
 
 @pytest.mark.slow

@@ -10,18 +10,19 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.export.conversion.convert import convert_model
 from bert_tf.export.export_options import ExportOptions
 from bert_tf.inference.zero_shot import ZeroShot
-from bert_tf.serving.exports import open_export
+from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.server.protocols.token_counting import count_read_tokens
 from bert_tf.serving.server.request_context import INTERNAL
 from bert_tf.serving.server.sequences import Sequences
 from bert_tf.serving.verification import verify
-from bert_tf.tasks.zero_shot import find_entailment
+from bert_tf.tasks.zero_shot import ZeroShotTask, find_entailment
 from bert_tf.tokenization.fast_tokenizer import load_fast_tokenizer
-from tests import other_envs
+from tests import other_envs, tiny
 from tests.export.models import LENGTH, NLI, load_trained, write_trained
 from tests.run_cases import run_here
 
@@ -51,13 +52,64 @@ def nli(tmp_path_factory):
     return str(folder)
 
 
+@pytest.fixture(scope="module")
+def made():
+    """made(model, labels, template, multi_label, length) -> a `ZeroShot`, one for the same arguments."""
+    kept = {}
+
+    def make(model, labels, template, multi_label=False, max_seq_length=None):
+        key = str((model, labels, template, multi_label, max_seq_length))
+        if key not in kept:
+            kept[key] = ZeroShot(model, labels, template, multi_label, max_seq_length)
+        return kept[key]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def zero_shot(made, nli):
+    return made(nli, LABELS, TEMPLATE)
+
+
+@pytest.fixture(scope="module")
+def answers(zero_shot):
+    return zero_shot(TEXTS)
+
+
+@pytest.fixture
+def said_by(made, monkeypatch):
+    """Returns a function from arguments to the lines that the command prints; the test fails if it does."""
+    monkeypatch.setattr("bert_tf.inference.zero_shot.ZeroShot", made)
+
+    def run(*arguments):
+        done = run_here("zero_shot", arguments)
+        assert not done["status"], done["log"]
+        return done["log"].splitlines()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def exported_nli(nli, made, tmp_path_factory):
+    """The folder of an export that the command has made."""
+    folder = tmp_path_factory.mktemp("zero_shot") / "export"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bert_tf.inference.zero_shot.ZeroShot", made)
+        done = run_here("zero_shot", [*_common(nli), f"--export_dir={folder}"])
+    assert not done["status"], done["log"]
+    return folder
+
+
+def _common(nli):
+    return [f"--model={nli}", f"--labels={', '.join(LABELS)}", f"--template={TEMPLATE}"]
+
+
 def probabilities(answers):
     return np.array([[each["probabilities"][label] for label in LABELS] for each in answers])
 
 
-def logits_of(folder, text):
+def logits_of(model, tokenizer, text):
     """Returns the logits of a text with the sentence of each label, [L, 3]."""
-    _, model, tokenizer = load_trained(folder)
     sentences = [TEMPLATE.replace("{}", label) for label in LABELS]
     return model(tokenizer([text] * len(sentences), sentences, max_seq_length=LENGTH)).numpy().astype(np.float64)
 
@@ -67,10 +119,11 @@ def softmax(logits):
     return shares / shares.sum(-1, keepdims=True)
 
 
-def test_the_probabilities_are_of_entailment(nli):
-    one, several = (ZeroShot(nli, LABELS, TEMPLATE, multi_label)(TEXTS) for multi_label in (False, True))
+def test_the_probabilities_are_of_entailment(nli, answers, made):
+    one, several = answers, made(nli, LABELS, TEMPLATE, True)(TEXTS)
+    _, model, tokenizer = load_trained(nli)
     for number, text in enumerate(TEXTS):
-        logits = logits_of(nli, text)
+        logits = logits_of(model, tokenizer, text)
         entailed = softmax(logits[:, NLI.index("entailment")])
         np.testing.assert_allclose(probabilities(one)[number], entailed, atol=1e-5)
         alone = softmax(logits[:, [NLI.index("contradiction"), NLI.index("entailment")]])[:, 1]
@@ -80,13 +133,13 @@ def test_the_probabilities_are_of_entailment(nli):
         above = [label for label, share in zip(LABELS, alone, strict=True) if share > 0.5]
         assert several[number]["predicted"] == above
     assert np.ptp(probabilities(one), axis=0).max() > 0.01
-    alone = ZeroShot(nli, ["film"], TEMPLATE)(TEXTS[0])["probabilities"]["film"]
-    assert alone == pytest.approx(several[0]["probabilities"]["film"], abs=1e-5)
+    alone = ZeroShotTask(tiny.config(), NLI, ["film"], TEMPLATE)
+    film = logits_of(model, tokenizer, TEXTS[0])[None, LABELS.index("film") :][:, :1].astype(np.float32)
+    assert alone.postprocess(film)["probabilities"].numpy() == pytest.approx(several[0]["probabilities"]["film"], 1e-5)
 
 
-def test_only_the_text_is_truncated(nli):
-    zero_shot = ZeroShot(nli, LABELS, TEMPLATE, max_seq_length=12)
-    tokenizer = load_trained(nli)[2]
+def test_only_the_text_is_truncated(nli, zero_shot):
+    tokenizer = load_description([nli]).tokenizer
     cut, _ = zero_shot.task.preprocess(tokenizer, [tf.constant(["the film is warm and the music is a story"])], 12)
     assert cut["input_ids"].shape == (1, 3, 12)
     sentences = tokenizer.tokenize(tf.constant(zero_shot.task.hypotheses)).to_list()
@@ -127,14 +180,13 @@ def test_what_is_refused(nli, change, message):
     ("windows", "it has windows"),
     ("tagging", "its task is tagging"),
 ])  # fmt: skip
-def test_a_model_that_does_not_compare_texts_is_refused(name, reason, tmp_path):
-    write_trained(tmp_path, name)
+def test_a_model_that_does_not_compare_texts_is_refused(name, reason, trained):
     with pytest.raises(ValueError, match=reason):
-        ZeroShot(tmp_path, LABELS, TEMPLATE)
+        ZeroShot(trained(name), LABELS, TEMPLATE)
 
 
-def test_a_model_whose_contradiction_is_unknown_predicts_one_label(tmp_path):
-    write_trained(tmp_path, "nli")
+def test_a_model_whose_contradiction_is_unknown_predicts_one_label(nli, tmp_path):
+    shutil.copytree(nli, tmp_path, dirs_exist_ok=True)
     for name in ("labels.txt", "task.json", "bert_config.json"):
         if (file := tmp_path / name).exists():
             file.write_text(file.read_text().replace("contradiction", "unclear"))
@@ -143,43 +195,47 @@ def test_a_model_whose_contradiction_is_unknown_predicts_one_label(tmp_path):
         ZeroShot(tmp_path, LABELS, TEMPLATE, multi_label=True)
 
 
-@pytest.mark.parametrize("options", [
-    ExportOptions(),
-    pytest.param(ExportOptions("float32", "cpu"), marks=pytest.mark.slow),
-    pytest.param(ExportOptions("float32", "gpu"), marks=pytest.mark.slow),
-])  # fmt: skip
-def test_an_export_answers_the_same(nli, options, tmp_path):
-    zero_shot = ZeroShot(nli, LABELS, TEMPLATE)
-    path = zero_shot.export(tmp_path, options)
-    wanted, found = zero_shot(TEXTS), bert_tf.Predictor(tmp_path)(TEXTS)
-    np.testing.assert_allclose(probabilities(found), probabilities(wanted), atol=1e-5)
-    assert [each["label"] for each in found] == [each["label"] for each in wanted]
-    assert [verdict for verdict in verify(path) if verdict.problems] == []
-    with pytest.raises(ValueError, match="`model` must be a trained model; got .*, an export"):
-        ZeroShot(tmp_path, LABELS, TEMPLATE)
-    extra = pathlib.Path(path, "assets.extra")
+def _check_export(folder, answers):
+    """Checks an export with `LABELS` and `TEMPLATE`; `answers` are what the model answers to `TEXTS`."""
+    found = bert_tf.Predictor(folder)(TEXTS)
+    np.testing.assert_allclose(probabilities(found), probabilities(answers), atol=1e-5)
+    assert [each["label"] for each in found] == [each["label"] for each in answers]
+    extra = pathlib.Path(find_export(folder), "assets.extra")
     said = json.loads((extra / "task.json").read_text())
     assert said == {"task": "zero_shot", "nli_labels": NLI, "labels": LABELS, "template": TEMPLATE,
                     "multi_label": False}  # fmt: skip
     assert TEMPLATE in (extra / "MODEL_CARD.md").read_text()
 
 
-def test_the_server_counts_a_text_once_per_label(nli, tmp_path):
-    path = ZeroShot(nli, LABELS, TEMPLATE).export(tmp_path)
-    sequences, text = open_export(path).sequences, {"text": np.array([b"a film"] * 2, object)}
+def test_an_export_answers_the_same(exported_nli, answers):
+    _check_export(str(exported_nli), answers)
+    with pytest.raises(ValueError, match="`model` must be a trained model; got .*, an export"):
+        ZeroShot(exported_nli, LABELS, TEMPLATE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [ExportOptions(), *(ExportOptions("float32", name) for name in ("cpu", "gpu"))])
+def test_an_export_for_any_runtime_passes_its_verification(zero_shot, answers, options, tmp_path):
+    zero_shot.export(tmp_path, options)
+    _check_export(str(tmp_path), answers)
+    assert [verdict for verdict in verify(str(tmp_path)) if verdict.problems] == []
+
+
+def test_the_server_counts_a_text_once_per_label(nli, exported_nli):
+    sequences, text = open_export(find_export(str(exported_nli))).sequences, {"text": np.array([b"a film"] * 2, object)}
     assert sequences.per_text == len(LABELS) and sequences.added == 4  # "it is great ."
     one = Sequences(sequences.positions, sequences.text_tokens)
     count, alone = (each._lengths(text)[0] for each in (sequences, one))
     assert count == len(LABELS) * (alone + 4)
     version = types.SimpleNamespace(model=types.SimpleNamespace(sequences=sequences, read_tokenizer=lambda: tokenizer))
-    tokenizer, most = load_fast_tokenizer(load_trained(nli)[2]), LENGTH - 3 - 4
+    tokenizer, most = load_fast_tokenizer(load_description([nli]).tokenizer), LENGTH - 3 - 4
     read = count_read_tokens(version, {"text": ["film " * most, "film " * (most + 1)]}, INTERNAL)
     assert (read.sequences, read.truncated) == (2, 1)
     assert max(sequences._weights(text)) >= len(LABELS) * max(one._weights(text))
 
 
-def test_a_batch_is_of_pairs(nli, monkeypatch):
-    zero_shot, sizes = ZeroShot(nli, LABELS, TEMPLATE), []
+def test_a_batch_is_of_pairs(zero_shot, monkeypatch):
+    sizes = []
     batches = type(zero_shot._model).batches
     monkeypatch.setattr(type(zero_shot._model), "batches",
                         lambda self, columns, size: (sizes.append(size), batches(self, columns, size))[1])  # fmt: skip
@@ -188,21 +244,13 @@ def test_a_batch_is_of_pairs(nli, monkeypatch):
     assert sizes == [2, 1]
 
 
-def test_other_runtimes_are_refused(nli, tmp_path):
+def test_other_runtimes_are_refused(zero_shot, tmp_path):
     with pytest.raises(ValueError, match="`export_for` of zero-shot classification must be one of portable, cpu, gpu"):
-        ZeroShot(nli, LABELS, TEMPLATE).export(tmp_path, ExportOptions("float32", "litert"))
+        zero_shot.export(tmp_path, ExportOptions("float32", "litert"))
 
 
-def said_by(*arguments):
-    """Returns the lines that the command prints; the test fails if it does."""
-    done = run_here("zero_shot", arguments)
-    assert not done["status"], done["log"]
-    return done["log"].splitlines()
-
-
-def test_the_command(nli, tmp_path):
-    common = [f"--model={nli}", f"--labels={', '.join(LABELS)}", f"--template={TEMPLATE}"]
-    wanted = ZeroShot(nli, LABELS, TEMPLATE)(TEXTS)
+def test_the_command(nli, answers, said_by, exported_nli, tmp_path):
+    common, wanted = _common(nli), answers
     lines = [json.loads(line) for line in said_by(*common, "--json", *TEXTS) if line.startswith("{")]
     assert [line["text"] for line in lines] == TEXTS
     np.testing.assert_allclose(probabilities(lines), probabilities(wanted), atol=1e-5)
@@ -211,8 +259,7 @@ def test_the_command(nli, tmp_path):
     said = said_by(*common, f"--input_file={file}")
     ranked = said[said.index(TEXTS[1]) + 1 :][: len(LABELS)]
     assert [line.split()[1] for line in ranked] == sorted(LABELS, key=lambda label: -wanted[1]["probabilities"][label])
-    said_by(*common, f"--export_dir={tmp_path}/export")
-    assert (tmp_path / "export" / "1" / "saved_model.pb").exists()
+    assert (exported_nli / "1" / "saved_model.pb").exists()
     for more, message in (
         (["--export_dir=a", "a film"], "--export_dir cannot be combined with texts"),
         (["--labels=a,,b", "a film"], "non-empty texts; got ''"),

@@ -15,7 +15,13 @@ TOLERANCE = 1e-5
 HEADS_OFF, STEPS, TOKEN, LABEL = {0: [1]}, 20, 3, 1  # as in goldens/torch_inspect.py
 
 
-@pytest.mark.parametrize("case", CASES)
+# Each of these computes as another case does.
+_ALIKE = ("prelayernorm", "ernie-tokens", "roberta-classifier")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in _ALIKE else case for case in CASES]
+)
 def test_the_inside_is_torchs(case):
     bert, inputs, true = golden(case)
     [ours] = inspect.neurons(bert.encoder, inputs)

@@ -22,6 +22,7 @@ from bert_tf.tasks.fill_mask import FillMaskTask
 from tests import parity, tiny
 from tests.harness import relative_error
 
+pytestmark = pytest.mark.usefixtures("unfused")
 FOLDER = parity.GOLDENS / "families" / "deberta"
 TOLERANCE = 1e-5  # of the largest value, float32
 SETTINGS = {"pos_att_type": ("c2p", "p2c"), "position_biased_input": False, "enhanced_mask_decoder": True}

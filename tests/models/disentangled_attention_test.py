@@ -10,6 +10,7 @@ from bert_tf.models.encoder import Encoder
 from tests import tiny
 from tests.harness import randomize
 
+pytestmark = pytest.mark.usefixtures("unfused")
 BOTH = {"pos_att_type": ("c2p", "p2c"), "position_buckets": 6, "position_biased_input": False, "num_hidden_layers": 2}
 
 

@@ -22,6 +22,7 @@ from bert_tf.training.trainer import Trainer
 from tests import tiny
 from tests.tasks.question_answering.support import questions, write
 
+pytestmark = pytest.mark.usefixtures("unfused")
 GOLDEN = pathlib.Path(__file__).parents[1] / "goldens" / "distilbert"
 PIECES = [*tiny.VOCAB, *(f"word{n}" for n in range(200 - len(tiny.VOCAB)))]
 

@@ -16,6 +16,7 @@ from tests import tiny
 from tests.harness import check_layer, randomize
 from tests.models import attention_test
 
+pytestmark = pytest.mark.usefixtures("unfused")
 # === Embeddings ===
 
 

@@ -26,13 +26,15 @@ from bert_tf.tasks.tagging.task import TaggingTask
 from tests import other_envs, parity
 from tests.harness import relative_error
 
+pytestmark = pytest.mark.usefixtures("unfused")
 GOLDENS = parity.GOLDENS
 CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
 TOLERANCE = 1e-5  # of the largest value, float32
 SLOW = pytest.mark.slow
 # Cases whose parts are in others, too.
 REPEATED = ("-questions", "-tokens", "-untied", "-pooler", "-square", "-not-legacy", "-without-tasks", "-id-3",
-            "-biased", "-unbiased", "-mean", "-parts")  # fmt: skip
+            "-biased", "-unbiased", "-mean", "-parts", "-half-classifier", "-convolution-classifier",
+            "prelayernorm-classifier")  # fmt: skip
 FAST = ("bert-tokens", "deberta-questions", "roberta-untied", "modernbert-biased")
 
 
@@ -47,6 +49,15 @@ def _of(*endings):
 
 def _marked(cases):
     return [pytest.param(case, marks=SLOW) if case.endswith(REPEATED) and case not in FAST else case for case in cases]
+
+
+# Those without a head of ours, and some of which the encoder alone is read, too.
+_ALONE_SLOW = ("electra-discriminator", "albert-groups", "deberta-convolution", "modernbert-classifier", *_of("Model"))
+ALONE = ("bert-classifier", *(pytest.param(case, marks=SLOW) for case in _ALONE_SLOW))
+
+
+def _encoder_in(model):
+    return next(layer for layer in model.layers if isinstance(layer, Encoder))
 
 
 def _golden(case):
@@ -65,7 +76,24 @@ def _assert_equal(ours, true, mask=None):
     assert relative_error(ours, true) < TOLERANCE
 
 
-@pytest.mark.parametrize("case", _marked(CASES))
+def _assert_encoder(encoder, case, inputs, expected):
+    """Checks what the encoder alone gives, and the one that exports run on CPUs."""
+    all_outputs = [encoder(inputs)]
+    if case not in _of("ForTokenClassification", "ForQuestionAnswering"):  # which differ from others in their heads
+        all_outputs.append(FastEncoder(encoder, Floats(), parts=2)(inputs))
+    for outputs in all_outputs:
+        _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
+        assert len(outputs["encoder_outputs"]) == encoder.config.num_hidden_layers
+        if "pooled_output" in expected:
+            _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+
+
+def _assert_only_pooler_missing(report, expected):
+    missing = {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    assert set(report.allowed_missing) <= (set() if "pooled_output" in expected else missing)
+
+
+@pytest.mark.parametrize("case", ALONE)
 def test_the_encoder(case):
     folder, config, inputs, expected = _golden(case)
     if "pooled_output" in expected:  # some families have one in some files: `bert_tf.load` looks
@@ -73,16 +101,8 @@ def test_the_encoder(case):
     encoder = Encoder(config)
     encoder.build()
     report = assign_weights(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
-    assert set(report.allowed_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
-    all_outputs = [encoder(inputs)]
-    if case not in _of("ForTokenClassification", "ForQuestionAnswering"):  # which differ from others in their heads
-        all_outputs.append(FastEncoder(encoder, Floats(), parts=2)(inputs))
-    for outputs in all_outputs:
-        _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
-        assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
-        if "pooled_output" in expected:
-            assert not report.allowed_missing
-            _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+    _assert_only_pooler_missing(report, expected)
+    _assert_encoder(encoder, case, inputs, expected)
 
 
 _WITH_THREE = ("Wqkv.weight", "Wqkv.bias", "qkv_proj.weight", "qkv_proj.bias")
@@ -116,7 +136,7 @@ def test_all_layers_and_gradients(case, count):
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     of_text = _kind(case).endswith("ForSequenceClassification")
     model = ClassificationTask(config, 3).build_model() if of_text else Pretrainer(config, next_sentence=False)
-    encoder = next(layer for layer in model.layers if isinstance(layer, Encoder))
+    encoder = _encoder_in(model)
     assign_weights(folder, model.variables, [] if of_text else [heads.POOLER], config.model_type)
     outputs, mask = encoder(inputs), inputs["input_mask"]
     states = expected["hidden_states"]  # of the last block before the final norm, which ours has behind it
@@ -163,6 +183,8 @@ def test_pretraining_s_heads(case):
     model = Pretrainer(config, next_sentence="sentence_logits" in expected)
     report = assign_weights(folder, model.variables, [heads.POOLER], config.model_type)
     assert not report.allowed_unused
+    _assert_only_pooler_missing(report, expected)
+    _assert_encoder(model.encoder, case, inputs, expected)
     positions = np.tile(np.arange(expected["logits"].shape[1], dtype=np.int32), (len(inputs["input_ids"]), 1))
     outputs = model(inputs | {"masked_lm_positions": positions})
     _assert_equal(outputs["mlm_logits"], expected["logits"], inputs["input_mask"][:, : positions.shape[1]])
@@ -183,7 +205,8 @@ def test_a_task_s_head(case):
     kind = next(ending for ending in TASKS if _kind(case).endswith(ending))
     model, of_text = TASKS[kind](config).build_model(), kind == "ForSequenceClassification"
     report = assign_weights(folder, model.variables, [] if of_text else [heads.POOLER], config.model_type)
-    assert set(report.allowed_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    _assert_only_pooler_missing(report, expected)
+    _assert_encoder(_encoder_in(model), case, inputs, expected)
     outputs = model(inputs)
     for name, logits in (outputs if isinstance(outputs, dict) else {"logits": outputs}).items():
         _assert_equal(logits, expected[name], None if of_text else inputs["input_mask"])

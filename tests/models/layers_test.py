@@ -8,15 +8,21 @@ import tensorflow as tf
 from bert_tf.models import training_ops
 from bert_tf.models.layers import Dropout, LayerNorm, Linear
 from bert_tf.models.training_ops import current_seed, seed_scope
-from tests.harness import check_layer, numbers
+from tests.harness import check_layer, numbers, randomize
 
 X = np.random.default_rng(0).standard_normal((4, 6, 8)).astype(np.float32)
 
 
+def test_linear_s_harness(tmp_path):
+    arguments = {"units": 5, "activation": "gelu", "initializer_range": 0.05, "name": "dense"}
+    check_layer(Linear, arguments, (X,), {"dense/kernel": (8, 5), "dense/bias": (5,)}, tmp_path)
+
+
 @pytest.mark.parametrize("activation", ["linear", "gelu", "gelu_tanh"])
-def test_linear(tmp_path, activation):
-    arguments = {"units": 5, "activation": activation, "initializer_range": 0.05, "name": "dense"}
-    layer = check_layer(Linear, arguments, (X,), {"dense/kernel": (8, 5), "dense/bias": (5,)}, tmp_path)
+def test_linear(activation):
+    layer = Linear(5, activation, initializer_range=0.05)
+    layer.build(X.shape)
+    randomize(layer)
     kernel, bias = layer.get_weights()
     product = X @ kernel + bias
     act = {"linear": lambda x: x}.get(activation, lambda x: tf.nn.gelu(x, approximate=activation == "gelu_tanh"))

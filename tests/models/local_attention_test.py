@@ -15,6 +15,7 @@ from bert_tf.models.rotary_positions import rotate, rotation
 from tests import tiny
 from tests.harness import randomize
 
+pytestmark = pytest.mark.usefixtures("unfused")
 ROTARY = {"global_rope_theta": 100.0, "type_vocab_size": 0}
 LOCAL = {"local_attention": 4, "local_rope_theta": 10.0, "global_attn_every_n_layers": 2, "num_hidden_layers": 3}
 MODERN = {**ROTARY, **LOCAL, "norm_first": True, "first_attention_norm": False, "gated_mlp": True, "norm_bias": False,

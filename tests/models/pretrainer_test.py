@@ -21,6 +21,7 @@ from tests.fake_batches import fake_batch
 from tests.harness import check_layer, randomize, relative_error
 from tests.models import encoder_test
 
+pytestmark = pytest.mark.usefixtures("unfused")
 CONFIG = encoder_test.CONFIG
 INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 HEADS = {

@@ -11,6 +11,7 @@ from bert_tf.models.relative_bias import bias_by_layer
 from tests import tiny
 from tests.harness import randomize
 
+pytestmark = pytest.mark.usefixtures("unfused")
 BIASED = {"relative_attention_num_buckets": 8, "num_hidden_layers": 2}
 BIAS = "bert/embeddings/relative_positions/attention_bias"
 

@@ -15,6 +15,7 @@ from tests.fake_batches import fake_batch
 from tests.harness import check_layer, randomize
 from tests.models import encoder_test
 
+pytestmark = pytest.mark.usefixtures("unfused")
 CONFIG = dataclasses.replace(encoder_test.CONFIG, has_pooler=False, num_hidden_layers=1)
 GENERATOR = dataclasses.replace(CONFIG, hidden_size=4, num_attention_heads=1, intermediate_size=6, embedding_size=8)
 INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_weights", "unmasked_ids",

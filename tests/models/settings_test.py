@@ -13,6 +13,7 @@ from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize, relative_error
 
+pytestmark = pytest.mark.usefixtures("unfused")
 IDS = np.array([[2, 5, 9, 11, 3, 0], [2, 7, 3, 8, 4, 3]], np.int32)
 MASK = (IDS > 0).astype(np.int32)
 

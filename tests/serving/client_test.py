@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import sys
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -183,10 +183,17 @@ def test_wrong_places(film):
 
 
 def test_a_late_answer_is_a_timeout_error(film, monkeypatch):
-    monkeypatch.setattr(SavedModel, "run", lambda *arguments: time.sleep(0.5))
+    late, ended = threading.Event(), threading.Event()
+
+    def run(*arguments):
+        assert late.wait(60)
+        ended.set()
+
+    monkeypatch.setattr(SavedModel, "run", run)
     with Client(f"localhost:{film.port}", "film", 0.1) as client, pytest.raises(TimeoutError, match="within 0.1 s"):
         client.classify(["x"])
-    time.sleep(0.6)  # the request still runs, and must not meet what the next test serves
+    late.set()
+    ended.wait(1)  # the request may still run, and must not meet what the next test serves
 
 
 VALUES = [

@@ -1,5 +1,7 @@
 """The samples of Prometheus's page, and how much one has grown."""
 
+import functools
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from bert_tf.serving.server import metrics
@@ -7,7 +9,12 @@ from bert_tf.serving.server import metrics
 
 def samples():
     """{(name, labels): value} of the page now; the parser adds `_total` to the names of counters."""
-    families = text_string_to_metric_families(metrics.prometheus_text().decode())
+    return _parsed(metrics.prometheus_text().decode())
+
+
+@functools.lru_cache(1)
+def _parsed(page):
+    families = text_string_to_metric_families(page)
     found = [each for family in families for each in family.samples]
     return {(each.name.removesuffix("_total"), frozenset(each.labels.items())): each.value for each in found}
 

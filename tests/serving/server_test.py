@@ -22,7 +22,7 @@ def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch)
 
     def slow(self, feeds, fetches):
         entered.release()
-        time.sleep(0.5)
+        time.sleep(0.2)
         return run(self, feeds, fetches)
 
     monkeypatch.setattr(SavedModel, "run", slow)

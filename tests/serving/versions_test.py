@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import regular_files, version_folders, versions
+from bert_tf.serving.server import regular_files, version_folders, versions, warmup
 from bert_tf.serving.server.batching_limits import BatchingLimits
 from bert_tf.serving.server.model_registry import ModelRegistry
 from bert_tf.serving.server.predict import run_predict
@@ -229,8 +229,8 @@ BROKEN = {
 BROKEN_WARM_UPS = {
     "truncated": (_with_bad_warmup, "truncated"),
     "too many requests": (
-        lambda folder: (shutil.rmtree(folder / "assets.extra", ignore_errors=True), write_warmup(folder, 501)),
-        "Number of warmup records exceeds the maximum (1000)",
+        lambda folder: (shutil.rmtree(folder / "assets.extra", ignore_errors=True), write_warmup(folder, 3)),
+        "Number of warmup records exceeds the maximum (5)",
     ),
 }
 
@@ -272,7 +272,9 @@ def test_a_broken_version_is_its_own_error_until_it_changes_and_other_models_go_
         assert two.states("bad")[number] == State("AVAILABLE")
 
 
-def test_a_version_with_a_broken_warm_up_is_refused_until_it_changes(warm, base, log):
+def test_a_version_with_a_broken_warm_up_is_refused_until_it_changes(warm, base, log, monkeypatch):
+    assert warmup._MOST == 1000
+    monkeypatch.setattr(warmup, "_MOST", 5)
     reasons = _break(base, BROKEN_WARM_UPS)
     for _ in range(3):
         warm.poll()

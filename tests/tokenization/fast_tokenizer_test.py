@@ -36,8 +36,8 @@ GOLDENS = parity.GOLDENS / "tokenizers"
 _BATCH = 1000
 
 
-def _wordpiece(do_lower_case, strip_accents=None):
-    return WordPieceTokenizer(material.small_vocabulary(), do_lower_case, strip_accents=strip_accents)
+def _wordpiece(do_lower_case, strip_accents=None, vocab=None):
+    return WordPieceTokenizer(vocab or material.small_vocabulary(), do_lower_case, strip_accents=strip_accents)
 
 
 def _byte_bpe(folder, add_prefix_space):

@@ -4,15 +4,23 @@ import copy
 import gc
 import os
 import pickle
+import unicodedata
 
 import pytest
 
 from bert_tf.tokenization.table_registry import describe_tables
 from tests.tokenization import added_tokens_test as added
-from tests.tokenization.fast_tokenizer_test import MAKERS, make
+from tests.tokenization import material
+from tests.tokenization.fast_tokenizer_test import MAKERS
 
 pytestmark = pytest.mark.usefixtures("run_eagerly")
 TEXTS = ["Unaffable! The naïve café, 12,5 % off.", "  two  spaces\n", "图书馆 😀", ""]
+LETTERS = sorted({c for text in TEXTS for c in text + unicodedata.normalize("NFD", text.lower()) if not c.isspace()})
+VOCAB = [*material.SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+
+
+def make(name):
+    return MAKERS[name](vocab=VOCAB) if name.startswith("wordpiece") else MAKERS[name]()
 
 
 def lists(tokenizer):

@@ -89,7 +89,7 @@ def _learn_unigram(folder, texts, model_type, rules):
 
 
 def _with_every_character(folder, texts, do_lower_case):
-    return WordPieceTokenizer(material.small_vocabulary(), do_lower_case)
+    return WordPieceTokenizer(material.small_vocabulary(ideographs=1), do_lower_case)
 
 
 def _with_mecab(folder, texts):
@@ -183,7 +183,7 @@ def _differences(tokenizer, kind, texts, folder):
 
 @pytest.mark.parametrize("do_lower_case", [True, False], ids=["uncased", "cased"])
 def test_wordpiece_ids_are_those_of_google(do_lower_case, texts, tmp_path):
-    WordPieceTokenizer(material.small_vocabulary(), do_lower_case).save(tmp_path)
+    WordPieceTokenizer(material.small_vocabulary(ideographs=1), do_lower_case).save(tmp_path)
     tokenizer, all_texts = WordPieceTokenizer.from_directory(tmp_path), [*texts[0], *texts[1]]
     google = google_tokenizer(tmp_path)
     expected = google("uncased" if do_lower_case else "cased", tokenizer.asset_file, all_texts)

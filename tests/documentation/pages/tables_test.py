@@ -17,6 +17,12 @@ _DOTTED = re.compile(r"\bbert_tf(?:\.\w+)+")
 _NO_PAGE_FOR_USERS = ("CONTRIBUTING.md",)  # it names modules, to those who change them
 
 
+@pytest.fixture(scope="module")
+def pages():
+    """{path: text} of the pages of the command line, as written now."""
+    return cli_reference.pages()
+
+
 def _text(page):
     return page.read_text(encoding="utf-8")
 
@@ -36,8 +42,7 @@ def test_public_names_are_on_the_page(package):
     assert public and {tables.find(name).name for name in public} <= listed
 
 
-def test_the_cli_reference_is_up_to_date():
-    pages = cli_reference.pages()
+def test_the_cli_reference_is_up_to_date(pages):
     there = {cli_reference.INDEX, *navigation.COMMANDS.glob("*.md")}
     assert there == set(pages), "`python -m tools.docs.cli_reference` writes them anew"
     for path, text in pages.items():
@@ -45,35 +50,36 @@ def test_the_cli_reference_is_up_to_date():
 
 
 @pytest.mark.parametrize("name", commands.PROGRAMS)
-def test_the_reference_explains_every_flag(name):
-    text = own = cli_reference.page(name)
+def test_the_reference_explains_every_flag(name, pages):
+    text = own = pages[navigation.COMMANDS / f"{name}.md"]
     if name in cli_reference.FINE_TUNING:
         assert "](training_flags.md)" in text
-        own += cli_reference.training_page()
+        own += pages[cli_reference.TRAINING]
     for page in (cli_reference.TRAINING, cli_reference.COMMON):
-        text += cli_reference.pages()[page] if f"]({page.name})" in text else ""
+        text += pages[page] if f"]({page.name})" in text else ""
+    text = text.replace("\\|", "")
     for flag in commands.load_command(name).FLAGS:
-        row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text.replace("\\|", ""), re.MULTILINE)
+        row = re.search(rf"^\| `--{flag.name}` \| [^|]+ \| [^|]* \| [^|]+ \|$", text, re.MULTILINE)
         assert row or not flag.has_effect, flag.name
         assert f"`--{flag.name}`" in own, flag.name
 
 
-def test_flags_that_all_fine_tuning_commands_share_are_on_one_page():
+def test_flags_that_all_fine_tuning_commands_share_are_on_one_page(pages):
     shared = cli_reference.common_rows()
-    together = cli_reference.training_page()
+    together = pages[cli_reference.TRAINING]
     assert len(shared) > 50 and all(row in together for row in shared)
     for name in cli_reference.FINE_TUNING:
-        page = cli_reference.page(name)
+        page = pages[navigation.COMMANDS / f"{name}.md"]
         assert not any(row in page for row in shared), name
         assert "| `--train_file` |" in page
 
 
-def test_flags_that_several_commands_share_are_on_one_page():
+def test_flags_that_several_commands_share_are_on_one_page(pages):
     shared = cli_reference.frequent_rows()
     names = [row.split("`")[1] for row in shared]
     assert len(names) > 20 and len(set(names)) == len(names)  # a name that has two meanings is not among them
     for name in commands.PROGRAMS:
-        page = cli_reference.page(name)
+        page = pages[navigation.COMMANDS / f"{name}.md"]
         essential = {f"--{flag.name}" for flag in commands.load_command(name).FLAGS if flag.essential}
         assert {row.split("`")[1] for row in shared if row in page} <= essential, name
 

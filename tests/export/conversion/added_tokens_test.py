@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import pytest
-import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import writers
@@ -24,11 +23,9 @@ TOKENS = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _eagerly():
-    """Tracing each model's tokenizer for a few sentences would be most of the time."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+def _quickly():
+    with models.quick_proofs():
+        yield
 
 
 def with_tokens(tokenizer, tokens=TOKENS):
@@ -68,7 +65,7 @@ def test_kerashub_has_no_place_for_them(source, tmp_path):
         convert_model(source, tmp_path / "keras_hub", "keras_hub")
 
 
-@pytest.mark.parametrize("lost", range(3))
+@pytest.mark.parametrize("lost", [*(pytest.param(n, marks=pytest.mark.slow) for n in range(2)), 2])
 def test_the_proof_fails_where_a_token_gets_lost(source, lost, tmp_path, monkeypatch):
     kept, save = [token for n, token in enumerate(TOKENS) if n != lost], WordPieceTokenizer.save
     monkeypatch.setattr(

@@ -26,6 +26,19 @@ TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"
 CASES = ["bert", "distilbert"]
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A preset of ours, of an encoder."""
+    folder = tmp_path_factory.mktemp("written")
+    writers.write_model(folder, "keras_hub", models.model("bert", "encoder"))
+    return folder
+
+
+@pytest.fixture
+def preset(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "preset")
+
+
 def _close(value, true):
     return np.abs(np.asarray(value) - true).max() <= 1e-5 * max(1, np.abs(true).max())
 
@@ -110,12 +123,11 @@ def test_accents_are_those_of_the_preset(accents, tmp_path):
             load_description([str(tmp_path)])
 
 
-def test_the_file_of_a_preset_is_damaged(tmp_path):
-    writers.write_model(tmp_path, "keras_hub", models.model("bert", "text"))
-    file = tmp_path / "model.weights.h5"
+def test_the_file_of_a_preset_is_damaged(preset):
+    file = preset / "model.weights.h5"
     file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(ValueError, match="model.weights.h5 is not a complete HDF5 file .*truncated"):
-        bert_tf.load(tmp_path)
+        bert_tf.load(preset)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +139,7 @@ def test_the_file_of_a_preset_is_damaged(tmp_path):
         ('{"registered_name": "x"}', "got None"),
     ],
 )
-def test_configurations_that_are_none(values, message, tmp_path):
-    writers.write_model(tmp_path, "keras_hub", models.model("bert", "encoder"))
-    (tmp_path / "config.json").write_text(values, encoding="utf-8")
+def test_configurations_that_are_none(values, message, preset):
+    (preset / "config.json").write_text(values, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        load_description([str(tmp_path)])
+        load_description([str(preset)])

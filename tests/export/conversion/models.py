@@ -1,12 +1,17 @@
 """Tiny models of every family with every head, as arrays of random numbers, for the tests of conversion."""
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints.model_arrays import ModelArrays
+from bert_tf.export.conversion import model_outputs, round_trip
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.family_registry import family
@@ -142,3 +147,24 @@ def model(case, kind, **options) -> ModelArrays:
     outputs = len(weights.get("classifier/output_bias", ()))
     labels = [f"label {n}" for n in range(outputs)] if outputs > 1 else None
     return ModelArrays(here, weights, tokenizer(here), labels, ARCHITECTURES.get(kind, ()), **options)
+
+
+@contextlib.contextmanager
+def quick_proofs():
+    """Spares conversions most of their time: nothing is traced, and the outputs of equal models are computed once."""
+    compute, found = model_outputs.compute_outputs, {}
+
+    def compute_once(config, arrays, inputs):
+        digest = hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode())
+        for name, value in sorted({**arrays, **{name: each.numpy() for name, each in inputs.items()}}.items()):
+            digest.update(f"{name} {value.dtype} {value.shape} ".encode() + np.ascontiguousarray(value).tobytes())
+        key = digest.digest()
+        if key not in found:
+            found[key] = compute(config, arrays, inputs)
+        return dict(found[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(round_trip, "compute_outputs", compute_once)
+        tf.config.run_functions_eagerly(True)
+        yield
+        tf.config.run_functions_eagerly(False)

@@ -91,7 +91,7 @@ MORE = (
     [
         {},
         MODERN,
-        DISENTANGLED,
+        {**DISENTANGLED, "num_hidden_layers": 1},
         *(
             pytest.param(changes, marks=pytest.mark.slow)
             for changes in (
@@ -137,7 +137,7 @@ def test_local_layers_compute_no_score_beyond_their_windows(monkeypatch):
 
 
 def test_a_sequence_of_more_tokens_than_positions_is_refused():
-    fast = FastEncoder(_encoder(), Floats())
+    fast = FastEncoder(_encoder(num_hidden_layers=1), Floats())
     features = _features(np.ones((1, CONFIG.max_position_embeddings + 1), np.int32))
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         _traced(fast, features)(features)

@@ -22,7 +22,18 @@ def _one(path):
     return found
 
 
-def test_a_model_that_only_computes(hub_pair):
+def test_a_model_that_only_computes(tmp_path):
+    folders = [str(hostile.save(models.LookAlike(), tmp_path / name)) for name in ("one", "other")]
+    found = _one(folders[0])
+    assert not found.faults and found.files == found.paths == []
+    assert {"ResourceGather", "VarHandleOp"} <= set(found.operations)
+    assert found.sizes[0].startswith(f"{_bytes(folders[0]):,} bytes, ")
+    both = inspect_model(str(tmp_path))
+    assert sorted(both) == folders and not any(each.faults for each in both.values())
+
+
+@pytest.mark.slow
+def test_the_pair_for_tf_hub_only_computes(hub_pair):
     preprocessor, encoder = hub_pair
     found = _one(preprocessor)
     assert not found.faults and found.files == ["assets/vocab.txt"] and found.paths == []

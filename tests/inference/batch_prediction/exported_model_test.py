@@ -1,15 +1,17 @@
 """`bert-tf predict`: any SavedModel that takes texts, over any table."""
 
+import importlib
 import json
 import pathlib
 import shutil
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.inference.batch_prediction.exported_model import find_model, match_columns
-from tests import processes, run_cases
+from tests import run_cases
 from tests.serving import models
 
 
@@ -216,17 +218,28 @@ def test_a_model_is_another_one_when_its_files_change(home):
     assert before != find_model(str(home / "film")).identity
 
 
-def test_it_needs_neither_layers_nor_tasks_but_their_table(home):
+@pytest.fixture
+def nothing_imported(monkeypatch):
+    """Takes the modules of bert_tf for not imported; those that a test imports are forgotten after it."""
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "bert_tf"}
+
+    def forget():
+        for name in [name for name in sys.modules if name.partition(".")[0] == "bert_tf"]:
+            del sys.modules[name]
+
+    forget()
+    monkeypatch.setattr(run_cases, "start_program", importlib.import_module("bert_tf.cli.main").start_program)
+    yield
+    forget()
+    sys.modules.update(before)
+
+
+def test_it_needs_neither_layers_nor_tasks_but_their_table(home, nothing_imported):
     words = [f"--model={home}/film", f"--input_file={home}/texts.txt", f"--output_file={home}/out.npz"]
-    words.append("--on_null=skip")
-    (home / "main.py").write_text(
-        "import sys\nfrom bert_tf.cli.main import start_program\n"
-        f"try:\n    start_program('predict', {words})\n"
-        "finally:\n    ours = 'bert_tf.models', 'bert_tf.tasks'\n"
-        "    print([name for name in sys.modules if name.startswith(ours)])\n"
-    )
-    done = processes.run(home / "main.py")
-    assert done.returncode == 0 and done.stdout == "['bert_tf.tasks', 'bert_tf.tasks.built_in']\n", done.stderr
+    done = run_cases.run_here("predict", [*words, "--on_null=skip"])
+    assert done["status"] == 0, done["log"]
+    needed = [name for name in sys.modules if name.startswith(("bert_tf.models", "bert_tf.tasks"))]
+    assert needed == ["bert_tf.tasks", "bert_tf.tasks.built_in"]
     written = np.load(home / "out.npz")
     assert set(written) == {"id", "label", "probability", "probabilities", "probabilities_labels"}
     assert written["probabilities"].shape == (3, 2) and written["probabilities_labels"].tolist() == ["bad", "good"]

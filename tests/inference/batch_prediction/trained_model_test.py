@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -79,10 +80,14 @@ def test_a_model_that_was_trained_again_answers_with_its_new_weights(retrainable
 
 
 def test_a_model_is_loaded_once_for_its_makers(trained, monkeypatch):
+    traced = []  # neither answers anything here
+    monkeypatch.setattr(trained_model, "trace_served", lambda path, served: (
+        traced.append(types.SimpleNamespace(inputs=())) or traced[-1], {}
+    ))  # fmt: skip
     first = find_trained_model(trained("classification"))
     again = find_trained_model(trained("classification"))
     monkeypatch.setattr(trained_model, "load_served", None)  # of which a call would fail
-    assert first.load() is again.load()
+    assert first.load() is again.load() is traced[1]
 
 
 @pytest.mark.slow
@@ -98,11 +103,13 @@ def test_a_run_that_was_stopped_goes_on_after_its_parts(trained, predict, monkey
 
 def test_a_run_does_not_go_on_with_other_weights(retrainable, predict, monkeypatch):
     folder, train = retrainable
-
+    before = find_trained_model(folder)
+    traced = before.load(), dict.fromkeys(before.outputs)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(PartWriter, "write", stop_at(1))
-        predict(find_trained_model(folder), "a")
+        predict(before, "a")
     train()
+    monkeypatch.setattr(trained_model, "trace_served", lambda path, served: traced)  # it is not asked again
     with pytest.raises(ValueError, match=r"out\.jsonl.*weights"):
         predict(find_trained_model(folder), "a")
 
