@@ -10,6 +10,7 @@ import tokenize
 import pytest
 
 import bert_tf
+from tests.code_imports import walk
 from tests.conftest import ROOT
 from tests.contracts_test import PACKAGES
 
@@ -31,12 +32,14 @@ def _sources():
 
 def _texts(source):
     """Yields the comments and docstrings of a file's text, if it may mention any."""
-    if not (_FILE.search(source) or _NAME.search(source)):
+    mentioning = [line for line in source.splitlines() if _FILE.search(line) or _NAME.search(line)]
+    if not mentioning:
         return  # parsing is slow
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string
-    for node in ast.walk(ast.parse(source)):
+    if any("#" in line for line in mentioning):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+    for node in walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
 

@@ -135,7 +135,7 @@ def _message(node):
         call = node.exc if isinstance(node.exc, ast.Call) else None
         arguments = call.args if call else []
     else:
-        name = ast.unparse(node.func)
+        name = _name(node.func)
         if name.startswith("logging.") and name.split(".")[1] in ("info", "warning", "error", "exception"):
             arguments = node.args[:1]
         elif name == "option":
@@ -145,6 +145,14 @@ def _message(node):
         else:
             return None
     return "".join(_text(each) for each in arguments) or None
+
+
+def _name(function):
+    """Returns `f` or `module.f`; "" for what has no such name."""
+    if isinstance(function, ast.Name):
+        return function.id
+    is_dotted = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    return f"{function.value.id}.{function.attr}" if is_dotted else ""
 
 
 def _text(node):

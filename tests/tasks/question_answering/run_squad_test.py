@@ -25,12 +25,12 @@ AGAIN = [a for a in TRAIN if a != "--do_train" and "init" not in a] + ASK
 CASES = {
     "whole": TWO,
     "later": [*ASK, "--output_dir=HOME/later"],  # what it was trained with, it remembers
-    "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/whole"],
 }
 LATER = {"later": ("predictions.json", "nbest_predictions.json", "null_odds.json")}
 PAGE = ("Results by length of the true answer", "Most confident errors", "Answerable and unanswerable questions")
 COLUMNS = ["id", "answer", "prediction", "probability", "exact", "f1", "question", "context"]
 MORE = {  # for the slow tests
+    "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/whole"],
     "always": [*AGAIN, "--version_2_with_negative=false", "--output_dir=HOME/always"],
     "one": [*ONE, "--output_dir=HOME/one"],
     "finished": [*ONE, "--output_dir=HOME/one"],
@@ -227,9 +227,9 @@ def test_without_negatives_every_question_has_an_answer(home, more):
 
 
 @pytest.mark.slow
-def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, results):
+def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, more):
     message = "contains the metrics of dev2.json, so those of other2.json are written to eval_results_other2"
-    assert f"eval_results.txt {message}.txt." in results["another file"]["log"]
+    assert f"eval_results.txt {message}.txt." in more["another file"]["log"]
     scores, others = (scores_of(home / "whole", f"eval_results{suffix}.txt") for suffix in ("", "_other2"))
     assert (scores["eval_total"], others["eval_total"]) == (41, 23)
     kept = _json(home / "whole" / "task.json")["null_score_diff_threshold"]
