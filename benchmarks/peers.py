@@ -18,8 +18,12 @@ class Peer:
     """A process that `serve`s; of the file benchmarks/`script`, run by the interpreter `python`."""
 
     def __init__(self, python, script, *arguments):
+        from bert_tf.utils import onednn  # not in a peer: it would turn oneDNN on there
+
         command = [python, str(ROOT / "benchmarks" / script), *arguments]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+        if "keras_hub" in arguments and environment.get(onednn.VARIABLE) == onednn.OURS:
+            del environment[onednn.VARIABLE]  # bert_tf has set it for itself; KerasHub leaves TensorFlow as it is
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )

@@ -59,6 +59,7 @@ PATTERNS = (
         "is not a, does not",
     ),
     _pattern("come with", r"\bmust come (with|without)\b", "requires; cannot be combined with"),
+    _pattern("got", r"\. Got\b", "must be X; got Y"),
     _pattern("received it", r"\b[Rr]eceived (it|none|both)\b", "what was received"),
     _pattern("behind", r"\b(behind|beside)\b(?! a (proxy|load balancer|firewall))", "after; next to; compared with"),
     _pattern("of topic", r"^(Of|Its|In which)\b", "a noun phrase or an imperative"),

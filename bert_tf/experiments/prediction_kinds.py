@@ -78,7 +78,7 @@ def kind_of_table(table: PredictionTable) -> PredictionKind:
             return kind
     raise ValueError(
         f"{table.path} does not contain predictions of a task that can be compared; it has the columns "
-        f"{', '.join(table.columns)}. Evaluate the run again with `do_eval`."
+        f"{', '.join(table.columns)}; evaluate the run again with `do_eval`."
     )
 
 
@@ -135,8 +135,8 @@ def _read_label_sets(table):
     read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
     if strange := [cell for cell, labels in read.items() if labels is None]:
         raise ValueError(
-            f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
-            f"Got {strange[0]!r}. Evaluate the run again with `do_eval`."
+            f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}; "
+            f"got {strange[0]!r}; evaluate the run again with `do_eval`."
         )
     sides = [[read[cell] for cell in column] for column in (gold, given)]
     pairs, width = list(zip(*sides, strict=True)), len(table.labels)

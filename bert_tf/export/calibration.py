@@ -87,7 +87,7 @@ def _split_line(path, number, line, task, text_inputs):
     if len(texts) < len(text_inputs) or (len(texts) > len(text_inputs) and not task.list_inputs):
         names = [*text_inputs, *["..."] * len(task.list_inputs)]
         raise ValueError(
-            f"{os.fspath(path)}:{number}: a line must contain the model's input, {' <TAB> '.join(names)}. Got "
+            f"{os.fspath(path)}:{number}: a line must contain the model's input, {' <TAB> '.join(names)}; got "
             f"{len(texts)} texts. Tabs separate texts, so replace all other tabs with spaces."
         )
     return texts

@@ -56,7 +56,7 @@ class FeatureMaker:
 
     def __post_init__(self):
         if self.unit not in UNITS:
-            raise ValueError(f"`unit` must be one of {', '.join(UNITS)}. Got {self.unit!r}.")
+            raise ValueError(f"`unit` must be one of {', '.join(UNITS)}; got {self.unit!r}.")
         if self.pooling and self.unit != TOKEN:
             raise ValueError(
                 f"`pooling={self.pooling}` and `unit={self.unit}` cannot be combined: pooling makes one vector per "

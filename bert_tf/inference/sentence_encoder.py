@@ -292,7 +292,7 @@ def prompt_of(recipe: PromptConfig, options: EncodeOptions, kind: str | None = N
     if name is not None and name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"
         raise ValueError(
-            f"`prompt_name` must be one of the model's prompts: {known}. Got {name!r}. To use other text, pass "
+            f"`prompt_name` must be one of the model's prompts: {known}; got {name!r}; to use other text, pass "
             "it as `prompt`."
         )
     return recipe.prompts[name] if name is not None else ""

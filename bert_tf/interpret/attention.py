@@ -53,7 +53,7 @@ class Neurons(Attention):
         check_place(layer, head, self.heads)
         if not 0 <= place < len(self):
             raise ValueError(
-                f"`place` must be the position of a token, from 0 to {len(self) - 1}. Got {place}."
+                f"`place` must be the position of a token, from 0 to {len(self) - 1}; got {place}."
             )
         return self.query[layer, head, place] * self.key[layer, head]
 
@@ -155,8 +155,7 @@ def check_place(layer: int, head: int, heads: np.ndarray):
     L, A = heads.shape
     if not (0 <= layer < L and 0 <= head < A):
         raise ValueError(
-            f"`layer` must be from 0 to {L - 1}, and `head` from 0 to {A - 1}. Got {layer} and {head}. "
-            ""
+            f"`layer` must be from 0 to {L - 1}, and `head` from 0 to {A - 1}; got {layer} and {head}."
         )
     if not heads[layer, head]:
         raise ValueError(

@@ -84,7 +84,7 @@ def attributions(
             `attention`.
     """
     if steps is not None and steps < 1:
-        raise ValueError(f"`steps` must be at least 1. Got {steps}; 32 is a good value.")
+        raise ValueError(f"`steps` must be at least 1; got {steps}; 32 is a good value.")
     model = load_if_path(model)
     head = head_of(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)
@@ -103,7 +103,7 @@ def _baseline_id(tokenizer, baseline):
     ids = dict(zip(BASELINES, (tokenizer.pad_id, tokenizer.mask_id), strict=True))
     if ids.get(baseline) is None:
         there = [name for name, number in ids.items() if number is not None]
-        raise ValueError(f"`baseline` must be one of {', '.join(there)}. Got {baseline!r}.")
+        raise ValueError(f"`baseline` must be one of {', '.join(there)}; got {baseline!r}.")
     return ids[baseline]
 
 

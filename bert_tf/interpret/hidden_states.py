@@ -33,7 +33,7 @@ class Layers(EncodedText):
             ValueError: there is no such layer.
         """
         if not 0 <= layer < len(self.values):
-            raise ValueError(f"`layer` must be from 0 to {len(self.values) - 1}. Got {layer}.")
+            raise ValueError(f"`layer` must be from 0 to {len(self.values) - 1}; got {layer}.")
         directions = unit(self.values[layer])
         return directions @ directions.T
 

@@ -56,7 +56,7 @@ def logit_lens(
         ValueError: the model has no such head; top_k is less than 1; as in `attention`.
     """
     if top_k < 1:
-        raise ValueError(f"`top_k` must be at least 1. Got {top_k}.")
+        raise ValueError(f"`top_k` must be at least 1; got {top_k}.")
     model = load_if_path(model)
     head = masked_lm_head(model)
     encoder, rows = encode_texts(model, texts, pairs, masks)

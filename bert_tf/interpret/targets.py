@@ -106,7 +106,7 @@ class TextHead:
         if isinstance(wanted, int | np.integer) and 0 <= wanted < len(self.labels):
             return int(wanted)
         raise ValueError(
-            f"`target` must be one of the model's labels, {', '.join(self.labels[:20])}. Got {wanted!r}. Choose "
+            f"`target` must be one of the model's labels, {', '.join(self.labels[:20])}; got {wanted!r}; choose "
             "one, or omit it for the model's own prediction."
         )
 
@@ -133,8 +133,8 @@ class TextHead:
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
         target = _assert_then(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
-            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for its prediction. "
-            "Got another value.",
+            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}, or empty for its prediction; "
+            "got another value.",
             target,
         )
         return tf.where(target == "", likeliest, tf.argmax(is_it, 1, tf.int32))
@@ -245,8 +245,8 @@ class SpanHead(TextHead):
         """Returns the targets for spans, as `TextHead.choose` for labels: the summed logits of first and last token."""
         n, context = tf.size(target, tf.int64), origin.starts >= 0
         score, *own = (part[:, 0] for part in best_spans(logits[..., 0], logits[..., 1], context, self._longest, 1))
-        refusal = "`target` must be an answer's offsets in the context, in characters, such as 10:14. "
-        start, end, _ = _parse_spans(target, _SPAN, refusal + "Got another value.")
+        refusal = "`target` must be an answer's offsets in the context, in characters, such as 10:14; "
+        start, end, _ = _parse_spans(target, _SPAN, refusal + "got another value.")
         start, end = (tf.gather(each, origin.questions)[:, tf.newaxis] for each in (start, end))
         inside = context & (origin.ends > start) & (origin.starts < end) & (origin.starts < origin.ends)
         inside = tf.cast(inside, tf.int32)
@@ -254,7 +254,7 @@ class SpanHead(TextHead):
         held = tf.reduce_sum(inside, 1)
         best, _ = _argmax_of_groups(tf.where(is_given, tf.cast(held, tf.float32), score), origin.questions, n)
         holds = (target == "") | (_gather_or_zero(held, best) > 0)
-        best = _assert_then(tf.reduce_all(holds), refusal + "Got offsets without a token.", best)
+        best = _assert_then(tf.reduce_all(holds), refusal + "got offsets without a token.", best)
         last = tf.shape(inside)[1] - 1 - tf.argmax(inside[:, ::-1], 1, tf.int32)
         named = tf.argmax(inside, 1, tf.int32), last
         edges = [_gather_or_zero(tf.where(is_given, *both), best) for both in zip(named, own, strict=True)]

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models.layers import ConfiguredLayer
+from bert_tf.utils.counts import number_of
 from bert_tf.utils.names import LAYERS, POOLINGS
 
 Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are concatenated
@@ -38,8 +39,8 @@ def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
     wrong = [n for n in layers if not -num_layers <= n < num_layers]
     if wrong or not len(layers):
         raise ValueError(
-            f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}: there are {num_layers} layers; "
-            f"got {wrong[0] if wrong else 'none'}."
+            f"`{name}` must be layer indices from {-num_layers} to {num_layers - 1}, because the model has "
+            f"{number_of(num_layers, 'layer')}; got {wrong[0] if wrong else 'none'}."
         )
 
 

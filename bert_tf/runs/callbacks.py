@@ -15,7 +15,7 @@ def check_callbacks(callbacks: Sequence[Callable | keras.callbacks.Callback]):
         raise TypeError(f"`callbacks` must be a list of callbacks; got {callbacks!r:.80}. Put it into a list.")
     for callback in callbacks:
         if not callable(callback) and not isinstance(callback, keras.callbacks.Callback):
-            raise TypeError(f"`callbacks` must be functions of (step, logs) or Keras callbacks. Got {callback!r}.")
+            raise TypeError(f"`callbacks` must be functions of (step, logs) or Keras callbacks; got {callback!r}.")
 
 
 def adapt_callbacks(

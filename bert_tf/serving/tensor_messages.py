@@ -202,7 +202,7 @@ def _as_array(values, name):
             )
         array = cast
     if array.dtype not in _NUMBERS:
-        raise ValueError(f"Input {name!r} must be numbers or strings. Got NumPy type {array.dtype}.")
+        raise ValueError(f"Input {name!r} must be numbers or strings; got NumPy type {array.dtype}.")
     if array.dtype == object:
         texts = np.empty(array.size, object)
         texts[:] = [_as_bytes(value, name) for value in array.ravel().tolist()]

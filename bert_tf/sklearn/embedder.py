@@ -125,5 +125,5 @@ class BertEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 def _find_precision(name):
     """Returns the one of `names.PRECISIONS` that a parameter means: "auto" is the fastest on this machine."""
     if name not in (*PRECISIONS, AUTO):
-        raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}. Got {name!r}.")
+        raise ValueError(f"`precision` must be one of {', '.join((*PRECISIONS, AUTO))}; got {name!r}.")
     return fastest_precision()[0] if name == AUTO else name

@@ -238,7 +238,7 @@ class FineTunedEstimator(BaseEstimator, abc.ABC):
         """Returns the fine-tuning settings that the parameters specify, after checking all of them."""
         fraction = self.validation_fraction
         if not isinstance(fraction, Real) or not 0 < fraction < 1:
-            raise ValueError(f"`validation_fraction` must be a number between 0 and 1. Got {fraction!r}.")
+            raise ValueError(f"`validation_fraction` must be a number between 0 and 1; got {fraction!r}.")
         flags = [dataclasses.replace(flag, required=False) for flag in task_flags(self._kind)]
         names = {flag.name for flag in flags}
         given = {name: value for name, value in self.get_params(deep=False).items() if name in names}

@@ -9,14 +9,13 @@ from absl import logging
 
 from bert_tf.tokenization.added_tokens import ADDED_FILE, DECODER, FLAGS, SPECIAL_LIST, AddedToken, order_added_tokens
 from bert_tf.tokenization.tokenizer_config import CONFIG_FILE, ROLES, read_config
-from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.tokenization.tokenizer_json import LARGEST, WHOLE_FILE
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 _MAP_FILE = "special_tokens_map.json"
 _EXTRA = "extra_special_tokens"  # what Transformers 5 calls them; a list, or names and tokens
 _NAMED = ("bos_token", "eos_token")  # the other named tokens are those of the model's rows
-_LARGEST = 64 * 2**20  # bytes of a tokenizer.json; XLM-RoBERTa's has 17 million
 _REMEDY = "copy the tokenizer files again from the original model"
 
 
@@ -99,7 +98,7 @@ def _of_whole_file(path):
     """Returns the added tokens of tokenizer.json; KerasHub has another file of this name, without such a list."""
     if not os.path.exists(path):
         return []
-    listed = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST).get("added_tokens") or []
+    listed = read_object(path, "a tokenizer in JSON", _REMEDY, LARGEST).get("added_tokens") or []
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise ValueError(
             f"{path}: added_tokens must be a list of objects with a content and an id; got {brief(listed)}; "

@@ -19,7 +19,7 @@ from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_object
 
 WHOLE_FILE = "tokenizer.json"
-_LARGEST = 96 * 2**20  # bytes of a file: of a million tokens, as in XLM-V, with a line for each score, 65 MB
+LARGEST = 96 * 2**20  # bytes of a file: of a million tokens, as in XLM-V, with a line for each score, 65 MB
 USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_chars_per_word
 _MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
@@ -171,7 +171,7 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
 
 
 def _read(path):
-    return read_object(path, "a tokenizer in JSON", "use files from one model", _LARGEST)
+    return read_object(path, "a tokenizer in JSON", "use files from one model", LARGEST)
 
 
 def _kind(values, path):

@@ -119,8 +119,8 @@ class GuardConfig:
     def __post_init__(self):
         if not (self.factor >= 1 and self.margin >= 0 and self.memory >= 1 and self.warmup >= 1):
             raise ValueError(
-                "A guard needs factor >= 1, margin >= 0, memory >= 1 and warmup >= 1. "
-                f"Got {dataclasses.asdict(self)}."
+                "A guard needs factor >= 1, margin >= 0, memory >= 1 and warmup >= 1; "
+                f"got {dataclasses.asdict(self)}."
             )
 
 
@@ -201,7 +201,7 @@ class Rollback:
 
     def __post_init__(self):
         if self.after < 1 or self.at_most < 0:
-            raise ValueError(f"A rollback needs after >= 1 and at_most >= 0. Got {dataclasses.asdict(self)}.")
+            raise ValueError(f"A rollback needs after >= 1 and at_most >= 0; got {dataclasses.asdict(self)}.")
 
     def is_due(self, state) -> bool:
         """Returns whether to roll back after the step that `state` (a `TrainingState`) has just made."""

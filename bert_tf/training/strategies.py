@@ -46,7 +46,7 @@ def check_batch_size(batch_size: int, parts: int, flag: str):
     if batch_size < 1 or batch_size % (replicas * parts):
         raise ValueError(
             f"{flag} must be a positive multiple of {replicas * parts}: {number_of(replicas, 'replica')} times "
-            f"`gradient_accumulation_steps={parts}`. Got {batch_size}."
+            f"`gradient_accumulation_steps={parts}`; got {batch_size}."
         )
 
 
@@ -106,8 +106,8 @@ def _check_hosts(hosts, index):
     valid = len(hosts) == len(set(hosts)) and all(re.fullmatch(r"\S+:\d+", host) for host in hosts)
     if not hosts or not valid or index is None or not 0 <= index < len(hosts):
         raise ValueError(
-            "`worker_hosts` must be different host:port pairs and `task_index` the index of one of them, from 0. "
-            f"Got `worker_hosts={','.join(hosts)}` `task_index={index}`."
+            "`worker_hosts` must be different host:port pairs and `task_index` the index of one of them, from 0; "
+            f"got `worker_hosts={','.join(hosts)}` `task_index={index}`."
         )
 
 

@@ -111,7 +111,7 @@ def test_long_texts_are_cut(bert):
     ("options", "message"),
     [
         ({"layers": "top"}, "`layers` must be one of embeddings, .*got 'top'"),
-        ({"layers": [-1, 1]}, "from -1 to 0: there are 1 layers; got 1"),
+        ({"layers": [-1, 1]}, "from -1 to 0, because the model has 1 layer; got 1"),
         ({"layers": "concat_last_4"}, "a model with at least 4 layers, but this one has 1"),
         ({"layers": []}, "got none"),
         ({"pooling": "median"}, "`pooling` must be one or several of cls, mean, .*got 'median'"),

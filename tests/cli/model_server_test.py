@@ -118,7 +118,7 @@ def test_a_flag_without_effect_says_so_where_it_asks_for_something(flag, log):
     [
         ("--use_alts_credentials", r"`use_alts_credentials` is not supported.*`ssl_config_file`"),
         ("--thread_pool_factory_config_file=x.txt", r"`thread_pool_factory_config_file` is not supported.*x\.txt"),
-        ("--mixed_precision=float16", r"`mixed_precision` must be bfloat16 or empty\. Got 'float16'"),
+        ("--mixed_precision=float16", r"`mixed_precision` must be bfloat16 or empty; got 'float16'"),
         ("--saved_model_tags=serve,", r"`saved_model_tags` must be comma-separated tags; got 'serve,'"),
         ("--grpc_channel_arguments=grpc.a", r"`grpc_channel_arguments` must be comma-separated key=value.*'grpc\.a'"),
         ("--tensorflow_session_config_file=none.txt", r"`tensorflow_session_config_file` must be a file.*none\.txt"),

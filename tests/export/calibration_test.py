@@ -69,9 +69,9 @@ def test_batches_hold_examples_with_as_many_choices(trained, tmp_path):
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("regression", ["good\tfilm", "", "good film"], r"txt:3: .* input, text_a <TAB> text_b\. Got 1"),
-        ("choices", ["good film"], r"txt:1: .*, context <TAB> choices <TAB> \.\.\.\. Got 1"),
-        ("tagging", ["good\tfilm"], r"txt:1: .* input, text\. Got 2 texts"),
+        ("regression", ["good\tfilm", "", "good film"], r"txt:3: .* input, text_a <TAB> text_b; got 1"),
+        ("choices", ["good film"], r"txt:1: .*, context <TAB> choices <TAB> \.\.\.; got 1"),
+        ("tagging", ["good\tfilm"], r"txt:1: .* input, text; got 2 texts"),
     ],
 )
 def test_a_line_must_be_an_example(tmp_path, name, lines, message):

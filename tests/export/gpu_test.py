@@ -13,8 +13,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export import gpu
 from bert_tf.export.export_options import ExportOptions
-from bert_tf.export.sample_requests import requests_of_shapes, sample_requests, write_requests
-from bert_tf.export.trained_model import export_trained, load_trained_model
+from bert_tf.export.trained_model import export_trained
 from bert_tf.serving import golden_requests, verification
 from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained
@@ -38,15 +37,8 @@ def test_it_answers_as_the_portable_export(exported, name, dtype):
     assert "| exported for | gpu |" in pathlib.Path(exported(name, form), "assets.extra", "MODEL_CARD.md").read_text()
 
 
-@pytest.mark.parametrize("whole", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_a_server_is_warmed_up_with_texts_of_every_shape(trained, exported, tmp_path, whole):
-    options = ExportOptions("float32", "gpu")
-    if whole:
-        folder = exported("classification", options)
-    else:
-        folder, model = str(tmp_path), load_trained_model(str(trained("classification")), options=options)
-        served = model.served(options)
-        write_requests(folder, sample_requests(served) + requests_of_shapes(served))
+def test_a_server_is_warmed_up_with_texts_of_every_shape(exported):
+    folder = exported("classification", ExportOptions("float32", "gpu"))
     records = tf.data.TFRecordDataset(os.path.join(folder, "assets.extra", "tf_serving_warmup_requests"))
     rows = collections.defaultdict(set)
     for record in records:

@@ -84,7 +84,7 @@ def test_examples_of_the_training_set_ranges(flags):
     ("content", "message"),
     [
         ("\n\n", r"has no calibration examples\. Write one example per line\."),
-        ("one\ttwo\n", r"texts\.txt:1: a line must contain the model's input, text\. Got 2 texts"),
+        ("one\ttwo\n", r"texts\.txt:1: a line must contain the model's input, text; got 2 texts"),
     ],
 )
 def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):

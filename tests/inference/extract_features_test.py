@@ -30,8 +30,8 @@ CASES = {
 OUT = "--output_file=HOME/bad.npz"
 BAD = {
     "layers": ([*BASE, OUT, "--layers=top"], "--layers must be one of embeddings, second_to_last, last, "),
-    "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be layer indices from -2 to 1: there are 2 "
-                                             "layers; got 2."),
+    "index": ([*BASE, OUT, "--layers=-1,2"], "--layers must be layer indices from -2 to 1, because the model "
+                                             "has 2 layers; got 2."),
     "shallow": ([*BASE, OUT, "--layers=concat_last_4"], "--layers=concat_last_4 requires a model with at least 4"),
     "both": ([*BASE, OUT, "--layers=-1", "--pooling=mean", "--unit=word"], "--pooling=mean and --unit=word cannot be"),
     "length": ([*BASE, OUT, "--layers=-1", "--max_seq_length=64"], "--max_seq_length must be from 3 to 32"),

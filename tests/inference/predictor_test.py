@@ -237,7 +237,9 @@ def test_examples_of_several_texts(predictors):
     assert FILM[answer["start"] : answer["end"]] == answer["answer"]
     choose = predictors("choices")
     answers = choose([(FILM, ["a", "b"]), (FILM, ("a", "b", "to")), (FILM, ["a", "b"])])
-    assert [len(each["probabilities"]) for each in answers] == [2, 3, 2] and answers[0] == answers[2]
+    assert [len(each["probabilities"]) for each in answers] == [2, 3, 2]
+    # Equal rows of a batch may be rounded differently.
+    assert answers[0]["probabilities"] == pytest.approx(answers[2]["probabilities"], abs=1e-6)
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_a_call_may_choose_a_prompt_and_similarities_are_cosines(prompted, bert)
     np.testing.assert_allclose(encoder.similarity(queries, documents), expected, atol=1e-6)
     with pytest.raises(ValueError, match=r"must have \d+ columns, the width of this encoder; got 3 and \d+"):
         encoder.similarity(queries[:, :3], documents)
-    with pytest.raises(ValueError, match="one of the model's prompts: query, document. Got 'passage'"):
+    with pytest.raises(ValueError, match="one of the model's prompts: query, document; got 'passage'"):
         encoder.encode(TEXTS, prompt_name="passage")
 
 
@@ -170,7 +170,7 @@ def test_the_prompt_is_the_caller_s_or_the_default(prompted):
     given = {options: SentenceEncoder(prompted, **dict([options])).prompt for options in
              (("layers", None), ("prompt_name", "query"), ("prompt", "the "), ("prompt", ""))}  # fmt: skip
     assert list(given.values()) == ["story ", "see it : ", "the ", ""]
-    with pytest.raises(ValueError, match="one of the model's prompts: query, document. Got 'passage'"):
+    with pytest.raises(ValueError, match="one of the model's prompts: query, document; got 'passage'"):
         SentenceEncoder(prompted, prompt_name="passage")
     with pytest.raises(ValueError, match="cannot be combined"):
         SentenceEncoder(prompted, prompt_name="query", prompt="x")

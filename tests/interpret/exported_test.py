@@ -168,7 +168,7 @@ def _asked(explained, *texts):
         ("tagger", [["a film"]], ["7:9"], r"got offsets without a word"),
         ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O;"),
         ("reader", [["a"], ["film"]], ["4"], r"an answer's offsets in the context, .* another value"),
-        ("reader", [["a"], ["film"]], ["4:6"], "Got offsets without a token."),
+        ("reader", [["a"], ["film"]], ["4:6"], "got offsets without a token."),
     ],
 )
 def test_targets_that_do_not_exist_are_refused(request, which, texts, target, message):

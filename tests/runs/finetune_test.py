@@ -302,7 +302,7 @@ def test_booleans_and_integers_stand_for_the_words_of_a_flag(name, value, read):
         ({"callbacks": print}, TypeError, "`callbacks` must be a list of callbacks; got <built-in function"),
         ({"metrics": [max]}, TypeError, "`metrics` must be a dictionary of functions by name; got [<built-in"),
         ({"fit_temperature": True}, ValueError, "`fit_temperature` requires `eval`. Add `eval`, or remove"),
-        ({"callbacks": [3]}, TypeError, "`callbacks` must be functions of (step, logs) or Keras callbacks. Got 3."),
+        ({"callbacks": [3]}, TypeError, "`callbacks` must be functions of (step, logs) or Keras callbacks; got 3."),
         ({"metrics": {"accuracy": max}}, ValueError, "`metrics` has names that the task classification uses itself"),
         ({"metrics": {"top": max}}, ValueError, "Names in `metrics` must end in _score if higher is better"),
         ({"text_column": "txt"}, ValueError, "`train`, row 1: missing column 'txt'"),

@@ -341,7 +341,7 @@ def test_the_parameters_file(tmp_path, log):
     ("text", "message"),
     [
         ("max_batch_size: 8", "`batching_parameters_file` must be .* BatchingParameters.*batching_parameters.txt"),
-        ("max_batch_size { value: 0 }", "batching_parameters.txt: `max_batch_size` must be at least 1. Got 0"),
+        ("max_batch_size { value: 0 }", "batching_parameters.txt: `max_batch_size` must be at least 1; got 0"),
         ("pad_variable_length_inputs: true", "must not pad inputs"),
     ],
 )

@@ -229,7 +229,7 @@ def test_an_answer_that_is_too_long(compression):
             pytest.raises(ValueError, match="is too large .*increase `max_response_bytes`"),
         ):
             client.predict({"text": ["a"]})
-    with pytest.raises(ValueError, match="`max_response_bytes` must be from 1 to 2147483647. Got -1"):
+    with pytest.raises(ValueError, match="`max_response_bytes` must be from 1 to 2147483647; got -1"):
         Client("localhost:1", max_response_bytes=-1)
 
 
@@ -316,7 +316,7 @@ DESCRIPTION = {"metadata": {"signature_def": {"signature_def": {"serving_default
 def test_a_description_over_rest():
     with hostile.HostileRest(hostile.body(json.dumps(DESCRIPTION).encode())) as server:
         assert load_calls.inputs_over_rest(server.address, "m", "", 5) == ("text",)
-        with pytest.raises(ValueError, match="`signature` must be one of serving_default. Got 'x'"):
+        with pytest.raises(ValueError, match="`signature` must be one of serving_default; got 'x'"):
             load_calls.inputs_over_rest(server.address, "m", "x", 5)
 
 

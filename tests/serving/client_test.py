@@ -162,7 +162,7 @@ def test_answers_of_more_than_four_mebibytes_arrive(client):
         (({"x": [["a"]], "scale": [1]}, "numbers"), "Input 'x' must be float32 of shape [n, 3]; got string of"),
         (({"text": [["x"], ["y", "z"]]},), "Input 'text' must be an array or lists of equal lengths"),
         (({"text": [b"x", 1]},), "Input 'text' must only have strings; got a int."),
-        (({"text": [1j]},), "Input 'text' must be numbers or strings. Got NumPy type complex128."),
+        (({"text": [1j]},), "Input 'text' must be numbers or strings; got NumPy type complex128."),
         (({"x": [2**40]},), "Input 'x' exceeds int32. Pass numpy.int64"),
     ],
 )

@@ -230,7 +230,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({}, [("a", "b"), ("c", "d", "e")], [0, 1], "all pairs of strings; got tuple at position 1"),
         ({}, DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), [0], "`X` must have one column .* a, b, c"),
         ({"early_stopping": -1}, ["a", "b"], [0, 1], "`early_stopping` must be a non-negative integer; got -1"),
-        ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1. Got 1"),
+        ({"validation_fraction": 1}, ["a", "b"], [0, 1], "`validation_fraction` must be .* between 0 and 1; got 1"),
         (
             {"metric_for_best_model": "loss"}, ["a"] * 3, [0, 1, 1],
             "`validation_fraction=0.1` cannot .* Pass `eval_set`",

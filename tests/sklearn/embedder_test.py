@@ -77,7 +77,7 @@ def test_a_prompt_is_put_before_every_text(folder, tmp_path):
         np.testing.assert_array_equal(again.transform(texts), vectors)
     plain = bert_tf.sklearn.BertEmbedder(path).fit_transform(texts)
     np.testing.assert_array_equal(plain, bert_tf.load(folder).features(texts))
-    with pytest.raises(ValueError, match="`prompt_name` must be one of the model's prompts: search. Got 'query'"):
+    with pytest.raises(ValueError, match="`prompt_name` must be one of the model's prompts: search; got 'query'"):
         embedder.set_params(prompt_name="query").fit(texts)
 
 
@@ -113,7 +113,7 @@ def test_a_search_over_a_pipeline(folder):
         ({"prompt": "a ", "prompt_name": "b"}, ["film"], "`prompt` and `prompt_name` cannot be combined"),
         ({}, np.array([["a", "b"]]), r"one-dimensional; got an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
-        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Got 'half'"),
+        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*got 'half'"),
         ({"model": "nowhere"}, ["film"], "nowhere"),
     ],
 )

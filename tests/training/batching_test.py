@@ -93,7 +93,7 @@ def test_batches_that_xla_packs_are_as_wide_as_the_longest_example():
 
 @pytest.mark.parametrize("size", [0, -8])
 def test_a_batch_holds_something(size):
-    with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Got {size}\\."):
+    with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* got {size}\\."):
         BatchSettings(16).scoring(EXAMPLES, size)
 
 

@@ -229,7 +229,7 @@ def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
 def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, parts):
     run = RunConfig(os.fspath(tmp_path), batch_size, 1, step=StepConfig(accumulation=parts))
     with pytest.raises(ValueError, match=rf"`train_batch_size` must be a positive multiple of {parts}: 1 replica "
-                       rf"times `gradient_accumulation_steps={parts}`\. Got {batch_size}\."):  # fmt: skip
+                       rf"times `gradient_accumulation_steps={parts}`; got {batch_size}\."):  # fmt: skip
         _fit(run)
 
 

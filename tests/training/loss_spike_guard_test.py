@@ -255,7 +255,7 @@ def test_in_float16_an_overflow_is_not_bad_until_the_scale_cannot_fall():
     (Rollback, {"after": 0}), (Rollback, {"at_most": -1})])  # fmt: skip
 def test_settings_that_cannot_be_are_refused(make, values):
     ((name, value),) = values.items()
-    with pytest.raises(ValueError, match=rf"needs .*{name} >= .*\. Got .*'{name}': {value}"):
+    with pytest.raises(ValueError, match=rf"needs .*{name} >= .*; got .*'{name}': {value}"):
         make(**values)
 
 

@@ -157,7 +157,7 @@ def test_one_worker_agrees_with_itself():
     ("names", "index"), [(["a:1", "b:2"], 2), (["a:1", "b:2"], None), (["a:1", "a:1"], 0), (["a", "b"], 0), ([], 0)]
 )
 def test_a_cluster_that_is_none_is_refused(names, index):
-    with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0\. Got `worker"):
+    with pytest.raises(ValueError, match=r"^`worker_hosts` must be different host:port .* from 0; got `worker"):
         strategies.multi_worker(names, index)
 
 

@@ -79,7 +79,7 @@ def test_scores_and_outputs_of_two_are_those_of_one_in_order(results):
 
 def test_a_batch_that_two_cannot_share_is_refused(results):
     assert results["uneven"] == (
-        "`train_batch_size` must be a positive multiple of 2: 2 replicas times `gradient_accumulation_steps=1`. Got 9."
+        "`train_batch_size` must be a positive multiple of 2: 2 replicas times `gradient_accumulation_steps=1`; got 9."
     )
 
 

@@ -76,8 +76,8 @@ def parse_axes(text: str, flags: Iterable[Flag]) -> list[Axis]:
         name, values = name.strip().removeprefix("--"), [value.strip() for value in values.split(",")]
         if not equals or not all(values):
             raise ValueError(
-                "`search` must be name=value,value with `;` between the flags. "
-                f"Got {part!r}. Example: learning_rate=2e-5,5e-5;train_batch_size=16,32."
+                "`search` must be name=value,value with `;` between the flags; "
+                f"got {part!r}. Example: learning_rate=2e-5,5e-5;train_batch_size=16,32."
             )
         flag = _find_flag(name, known)
         if flag.name in {axis.name for axis in axes}:

@@ -141,8 +141,8 @@ def _columns(texts):
     for each in columns:
         if keras.backend.standardize_dtype(each.dtype) != "string" or len(each.shape) != 1:
             raise ValueError(
-                f"`texts` must be strings [n]. Got {keras.backend.standardize_dtype(each.dtype)} of shape "
-                f'{tuple(each.shape)}. Create the input with keras.Input((), dtype="string").'
+                f"`texts` must be strings [n]; got {keras.backend.standardize_dtype(each.dtype)} of shape "
+                f'{tuple(each.shape)}; create the input with keras.Input((), dtype="string").'
             )
     return columns
 

@@ -98,7 +98,7 @@ def find_model(model: str, signature: str = DEFAULT, batch_size: int = 64) -> Ex
     definitions = _read_signatures(path)
     if signature not in definitions:
         raise ValueError(
-            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or '(none)'}. Got "
+            f"`signature` must be one of those of {path}: {', '.join(sorted(definitions)) or '(none)'}; got "
             f"{signature!r}."
         )
     definition = definitions[signature]

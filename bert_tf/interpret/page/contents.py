@@ -43,7 +43,7 @@ class PageOptions:
 
     def __post_init__(self):
         if self.top_k < 1:
-            raise ValueError(f"`top_k` must be at least 1. Got {self.top_k}; the default is 5.")
+            raise ValueError(f"`top_k` must be at least 1; got {self.top_k}; the default is 5.")
 
 
 @dataclasses.dataclass

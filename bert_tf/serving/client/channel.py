@@ -49,10 +49,10 @@ class Retry:
 
     def __post_init__(self):
         if self.attempts < 1:
-            raise ValueError(f"`attempts` must be at least 1. Got {self.attempts}. With 1, calls are not retried.")
+            raise ValueError(f"`attempts` must be at least 1; got {self.attempts}. With 1, calls are not retried.")
         if not 0 <= self.first_wait <= self.longest_wait:
             raise ValueError(
-                f"`first_wait` must be from 0 to `longest_wait`. Got {self.first_wait:g} and "
+                f"`first_wait` must be from 0 to `longest_wait`; got {self.first_wait:g} and "
                 f"{self.longest_wait:g} s. Both are in seconds."
             )
 
@@ -126,7 +126,7 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_response_by
     check_target(server)
     if not 1 <= max_response_bytes < 2**31:
         raise ValueError(
-            f"`max_response_bytes` must be from 1 to {2**31 - 1}. Got {max_response_bytes}. The default is "
+            f"`max_response_bytes` must be from 1 to {2**31 - 1}; got {max_response_bytes}. The default is "
             f"{MAX_RESPONSE_BYTES}."
         )
     options = [*_OPTIONS, ("grpc.max_receive_message_length", max_response_bytes)]

@@ -125,7 +125,7 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
     signature = signature or DEFAULT
     if signature not in found:
         there = join_names(sorted({*found} - {INITIAL}))
-        raise ValueError(f"`signature` must be one of {there}. Got {signature!r}.")
+        raise ValueError(f"`signature` must be one of {there}; got {signature!r}.")
     return order_of(found[signature])
 
 

@@ -16,7 +16,7 @@ def check_stream_arguments(in_flight: int, batch_size: int, errors: str):
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1; got {value}; use {default}, the default, if in doubt.")
     if errors not in ERRORS:
-        raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}. Got {errors!r}.")
+        raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}; got {errors!r}.")
 
 
 def give_back(error: Exception, errors: str, size: int) -> list[Any]:

@@ -35,7 +35,7 @@ class BatchingLimits:
         for name, size in (least | {"batch_timeout_micros": 0}).items():
             if getattr(self, name) < size:
                 raise ValueError(
-                    f"`{name}` must be at least {size}. Got {getattr(self, name)}."
+                    f"`{name}` must be at least {size}; got {getattr(self, name)}."
                 )
 
     @property

@@ -142,7 +142,7 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
     )
     if not 0 <= bundle.num_tflite_pools <= MOST_TFLITE_POOLS:
         raise ValueError(
-            f"`num_tflite_pools` must be between 0 and {MOST_TFLITE_POOLS}. Got {bundle.num_tflite_pools} in "
+            f"`num_tflite_pools` must be between 0 and {MOST_TFLITE_POOLS}; got {bundle.num_tflite_pools} in "
             f"{path}."
         )
     if not config.HasField("batching_parameters"):
@@ -153,7 +153,7 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, BatchingLimits | None]
 def _mix(config, mixed_precision):
     """Enables matrix products in bfloat16 where TensorFlow considers it safe."""
     if mixed_precision not in ("", _BFLOAT16):
-        raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty. Got {mixed_precision!r}.")
+        raise ValueError(f"`mixed_precision` must be {_BFLOAT16} or empty; got {mixed_precision!r}.")
     if mixed_precision:
         logging.info("Matrix products are computed in bfloat16 if the CPU supports it.")
         on = rewriter_config_pb2.RewriterConfig.ON

@@ -25,7 +25,7 @@ def test_values_and_ranges():
     ("text", "message"),
     [
         ("", "`search` is empty"),
-        ("learning_rate", r"must be name=value,value with `;` .* Got 'learning_rate'\. Example"),
+        ("learning_rate", r"must be name=value,value with `;` .* got 'learning_rate'\. Example"),
         ("learning_rate=1e-5,", r"must be name=value,value"),
         ("learnin_rate=1e-5", r"cannot vary 'learnin_rate' between trials; did you mean learning_rate\?"),
         ("lr=1e-5", r"cannot vary 'lr' between trials; did you mean learning_rate\?"),

@@ -1,6 +1,5 @@
 """TF Hub's pair: what the API promises, and that it is the same model."""
 
-import functools
 import os
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.hub import export
 from bert_tf.export.hub.encoder import HubEncoder
 from bert_tf.export.hub.preprocessor import INPUTS
 from tests import run_cases, tiny
@@ -24,25 +22,6 @@ def preprocessor(hub_pair):
 @pytest.fixture(scope="module")
 def encoder(hub_pair):
     return tf.saved_model.load(hub_pair[1])
-
-
-@pytest.fixture(scope="module")
-def parts(pretrained, tmp_path_factory):
-    """Returns {name: what the program makes each of the pair of}, and the folder of a pair that is not theirs."""
-    folder, made = tmp_path_factory.mktemp("parts") / "hub", {}
-
-    def stand_in(name, *arguments):
-        made[name], module = arguments, tf.Module()
-        module.place = tf.Variable(name)
-        return module
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, made_by in ((export.PREPROCESSOR, "Preprocessor"), (export.ENCODER, "HubEncoder")):
-            patch.setattr(export, made_by, functools.partial(stand_in, name))
-        words = [f"--model={pretrained}", "--hub", f"--export_dir={folder}", "--default_seq_length=16"]
-        ended = run_cases.run_here("export", words)
-    assert ended["status"] == 0, ended["log"]
-    return made, folder
 
 
 @pytest.fixture(scope="module")
@@ -176,26 +155,7 @@ def test_dropout_draws_again_in_training_alone(tokenizer, preprocessor):
     np.testing.assert_array_equal(drawn[2], drawn[3])
 
 
-def test_the_program_writes_a_pair_of_the_tokenizer_the_encoder_and_the_head(pretrained, parts):
-    made, folder = parts
-    assert sorted(os.listdir(folder)) == sorted(made) == ["encoder", "preprocessor"]
-    assert all(tf.saved_model.load(str(folder / name)).place.numpy() == name.encode() for name in made)
-    (tokenizer, length), (encoder, same, head) = made["preprocessor"], made["encoder"]
-    assert (tokenizer.vocab, length) == (list(tiny.VOCAB), 16) and same is tokenizer
-    bert = bert_tf.load(pretrained)
-    np.testing.assert_array_equal(encoder.embeddings.word_embeddings, bert.encoder.embeddings.word_embeddings)
-    values = {variable.path: variable.numpy() for variable in head.variables}
-    assert len(values) == 5
-    for path, value in values.items():
-        np.testing.assert_array_equal(value, bert.others[path])
-
-
-@pytest.mark.parametrize("made", ["in memory", pytest.param("loaded", marks=pytest.mark.slow)])
-def test_attributes_are_those_of_the_api(request, made):
-    if made == "loaded":
-        encoder = request.getfixturevalue("encoder")
-    else:
-        encoder = HubEncoder(*request.getfixturevalue("parts")[0]["encoder"])
+def test_attributes_are_those_of_the_api(encoder):
     assert len(encoder.variables) == len(encoder.trainable_variables) == 23
     assert encoder.variables[0].name == "bert/embeddings/word_embeddings:0"
     assert list(encoder.regularization_losses) == []

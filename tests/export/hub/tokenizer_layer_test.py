@@ -47,8 +47,8 @@ def test_texts_and_pairs_become_the_encoders_inputs(tokenizer):
     [
         ([tf.constant(["a"])] * 3, "two of them for pairs. got 3. Join"),
         ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs; got 3"),
-        (keras.Input((1,), dtype="string"), r"strings \[n\]. Got string of shape \(None, 1\)\. Create the input"),
-        (keras.Input(()), r"Got float32 of shape \(None,\)"),
+        (keras.Input((1,), dtype="string"), r"strings \[n\]; got string of shape \(None, 1\); create the input"),
+        (keras.Input(()), r"got float32 of shape \(None,\)"),
         ("film", "got one text, 'film'; put it in a list"),
         ([("film", "good")], "got tuple at position 0"),
         ({"text": ["a"]}, r"got a dict of text; choose one of them"),

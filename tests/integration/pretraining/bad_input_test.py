@@ -175,7 +175,7 @@ BAD = {
     ),
     "a micro-batch that does not divide": (
         ["--gradient_accumulation_steps=3"],
-        r"must be a positive multiple of 3: 1 replica times --gradient_accumulation_steps=3\. Got 16\.",
+        r"must be a positive multiple of 3: 1 replica times --gradient_accumulation_steps=3; got 16\.",
     ),
     "nothing to do": (
         ["-do_train"],

@@ -92,7 +92,7 @@ def test_what_python_gives_is_taken_as_a_command_line_is(bert):
     facts = gather(bert, ["a film"], PageOptions("attribution", target=0)).facts
     assert [view["name"] for view in facts["views"]] == ["attribution"] and facts["attribution"]["target"] == "bad"
     assert gather(bert, ["a film"], PageOptions(["heads"], 1)).facts["layers"] == [1]
-    with pytest.raises(ValueError, match="`top_k` must be at least 1. Got 0; the default is 5"):
+    with pytest.raises(ValueError, match="`top_k` must be at least 1; got 0; the default is 5"):
         visualize(bert, "a film", top_k=0)
     with pytest.raises(ValueError, match=r"`texts` must be strings; got None\."):
         visualize(bert, None)
