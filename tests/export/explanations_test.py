@@ -97,7 +97,7 @@ def test_explanations_over_grpc(server, seen):
         named = client.predict({"text": TEXTS, "target": [other, ""]}, "attributions")
         assert [_text(name) for name in named["target"]] == [other, seen[0][1].target]
         np.testing.assert_allclose(named["attribution"][1], why["attribution"][1], atol=1e-6)
-        with pytest.raises(ValueError, match="`target` must be a label of this model: bad, good; or empty"):
+        with pytest.raises(ValueError, match="`target` must be a label of this model: bad, good, or empty"):
             client.predict({"text": TEXTS, "target": ["", "ugly"]}, "attributions")
         with pytest.raises(ValueError, match="`layers` must be from 0 to 0, or from -1, the last, to -1"):
             client.predict({"text": TEXTS, "layers": np.array([[0], [1]], np.int32)}, "attention")

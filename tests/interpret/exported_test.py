@@ -163,10 +163,10 @@ def _asked(explained, *texts):
 @pytest.mark.parametrize(
     ("which", "texts", "target", "message"),
     [
-        ("classifier", [["a"]], ["ugly"], r"must be a label of this model: bad, good; or empty"),
+        ("classifier", [["a"]], ["ugly"], r"must be a label of this model: bad, good, or empty"),
         ("tagger", [["a film"]], ["film"], r"a word's offsets in the text, .* another value"),
         ("tagger", [["a film"]], ["7:9"], r"got offsets without a word"),
-        ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O;"),
+        ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O, or"),
         ("reader", [["a"], ["film"]], ["4"], r"an answer's offsets in the context, .* another value"),
         ("reader", [["a"], ["film"]], ["4:6"], "got offsets without a token."),
     ],

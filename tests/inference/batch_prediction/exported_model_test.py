@@ -194,7 +194,7 @@ def test_bad_models_signatures_and_columns_are_refused(home, predict):
         ("texts.txt", {"model": home / "none"}, "none, which is not a directory."),
         ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb is not a readable SavedModel: "),
         ("texts.txt", {"model": home / "empty"}, "empty has no graph with the tag 'serve'"),
-        ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
+        ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default;"),
         ("texts.txt", {"model": film, "signature": "classify"}, "takes tf.Examples. Choose a signature that"),
         ("texts.txt", {"model": film, "signature": "numbers"},
          "the input 'scale' is int32 [-1]. Choose a signature that takes texts."),
