@@ -238,6 +238,8 @@ def test_examples_of_several_texts(predictors):
     choose = predictors("choices")
     answers = choose([(FILM, ["a", "b"]), (FILM, ("a", "b", "to")), (FILM, ["a", "b"])])
     assert [len(each["probabilities"]) for each in answers] == [2, 3, 2]
+    first, _, last = ({name: value for name, value in each.items() if name != "probabilities"} for each in answers)
+    assert first == last
     # Equal rows of a batch may be rounded differently.
     assert answers[0]["probabilities"] == pytest.approx(answers[2]["probabilities"], abs=1e-6)
 
