@@ -1,5 +1,6 @@
 """The base class of the tokenizers that run in the graph: texts to ids and model inputs."""
 
+import itertools
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -29,9 +30,23 @@ class _Graphs:
         def ids_and_offsets(texts):
             return method()(texts)
 
-        texts = [tf.TensorSpec([None], tf.string)]
-        self.ids = tf.function(ids, texts, autograph=False)
-        self.ids_and_offsets = tf.function(ids_and_offsets, texts, autograph=False)
+        self.ids = _traced_when_it_pays(ids)
+        self.ids_and_offsets = _traced_when_it_pays(ids_and_offsets)
+
+
+_FIRST_CALLS = 8  # tracing takes as long as some ten calls without a graph: a second or two for large vocabularies
+
+
+def _traced_when_it_pays(function):
+    """Returns a function of texts that runs `function` op by op in its first calls, and as a graph from then on."""
+    traced = tf.function(function, [tf.TensorSpec([None], tf.string)], autograph=False)
+    calls = itertools.count()
+
+    def call(texts):
+        is_early = tf.executing_eagerly() and next(calls) < _FIRST_CALLS
+        return function(texts) if is_early else traced(texts)
+
+    return call
 
 
 class BaseTokenizer(tf.Module, TokenizerTables):

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from bert_tf.models.family_spec import InputTemplate
 from bert_tf.tokenization import sentencepiece_model as models
@@ -12,6 +11,7 @@ from bert_tf.tokenization.added_token_matcher import Normalized
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.base_tokenizer import BaseTokenizer
 from bert_tf.tokenization.flat_ops import shift, utf8_lengths
+from bert_tf.tokenization.sentencepiece_words import SentencepieceWords
 from bert_tf.tokenization.tokenizer_json import METASPACE
 from bert_tf.tokenization.unigram_normalizer import Normalizer, Replacements
 from bert_tf.tokenization.unigram_tables import USUAL_CLASS, UnigramTables
@@ -157,7 +157,7 @@ def _word_splitter(model, vocab_file):
     """Returns the op that splits a normalized word using the model's scores."""
     words = models.without_normalization(model).SerializeToString()
     try:
-        return tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
+        return SentencepieceWords(words)
     except tf.errors.OpError as error:
         raise ValueError(
             f"tensorflow-text cannot read the SentencePiece model {vocab_file}: {error.message:.300}. The file may be "
