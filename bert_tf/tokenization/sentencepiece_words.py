@@ -8,7 +8,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece
 
 
 class SentencepieceWords(tf.saved_model.experimental.TrackableResource):
-    """Splits words into a model's pieces.
+    """Splits words into the tokens of a model.
 
     `tensorflow_text.SentencepieceTokenizer` leaves its model to TensorFlow's cache of kernels. `tf.random.set_seed` and
     `keras.utils.set_random_seed` clear this cache, and each call fails from then on (tensorflow/text issue 570).
@@ -32,7 +32,7 @@ class SentencepieceWords(tf.saved_model.experimental.TrackableResource):
         return handle
 
     def tokenize_with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Returns ids, starts and ends of the pieces of words (strings [n]): int32 [n, (pieces)], spans in bytes."""
+        """Returns ids, starts and ends of the tokens of words (strings [n]): int32 [n, (tokens)], spans in bytes."""
         ids, splits, *spans = operations.sentencepiece_tokenize_with_offsets_op(
             self.resource_handle, words, nbest_size=0, alpha=1.0, add_bos=False, add_eos=False, reverse=False,
             out_type=tf.int32, return_nbest=False,

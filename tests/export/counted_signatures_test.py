@@ -42,6 +42,7 @@ def test_every_signature_that_reads_texts_is_counted(loaded):
     assert loaded.token_counts.total == (4, 2, 204, 2, 0)
 
 
+@pytest.mark.slow
 def test_clients_and_loaders_do_not_see_the_counts(exported):
     (graph,) = _read(exported("classification")).meta_graphs
     assert {name: sorted(each.outputs) for name, each in graph.signature_def.items() if name[:2] != "__"} == {

@@ -37,6 +37,7 @@ def test_it_answers_as_the_portable_export(exported, name, dtype):
     assert "| exported for | gpu |" in pathlib.Path(exported(name, form), "assets.extra", "MODEL_CARD.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_server_is_warmed_up_with_texts_of_every_shape(exported):
     folder = exported("classification", ExportOptions("float32", "gpu"))
     records = tf.data.TFRecordDataset(os.path.join(folder, "assets.extra", "tf_serving_warmup_requests"))

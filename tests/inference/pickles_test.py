@@ -95,6 +95,7 @@ def test_several_threads_load_it_once(predictor, monkeypatch):
     assert len(set(labels)) == 1 and made == [1]
 
 
+@pytest.mark.slow
 def test_a_pickle_finds_its_model_from_another_directory(exported, tmp_path, monkeypatch):
     folder = exported("classification")
     monkeypatch.chdir(os.path.dirname(folder))

@@ -388,6 +388,7 @@ def test_a_finished_run_started_again_makes_no_step(good):
     assert "loss" in good["trained"]["log"] and not re.search(r"step \d+/", good["finished"]["log"])
 
 
+@pytest.mark.slow
 def test_glue(tmp_path):
     tiny.checkpoint(tmp_path / "init")
     _glue(tmp_path / "glue")

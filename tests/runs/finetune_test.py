@@ -109,6 +109,7 @@ def test_what_one_began_the_other_resumes(start, tmp_path):
     assert [line["step"] for line in whole.history if "loss" in line.get("train", line)] or whole.history
 
 
+@pytest.mark.slow
 def test_a_run_predicts_exports_and_shows_its_report_and_errors(start, tmp_path):
     run = finetune(
         "classification", texts(24), texts(8, 1), texts(8, 2), init_checkpoint=start, verbose=False, **SETTINGS

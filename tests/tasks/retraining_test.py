@@ -92,6 +92,7 @@ def test_rows_follow_their_labels(tmp_path, caplog, options):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_as_many_labels_of_other_names_are_no_reason_to_take_the_rows_in_order(tmp_path):
     old = _save(tmp_path, _classifier(["a", "b", "c"]))
     head, kept, fresh = _start(tmp_path, _classifier(["c", "d", "e"]))

@@ -101,6 +101,7 @@ def test_camembert_s_model_keeps_its_own_begin_and_end(tmp_path):
         assert row[: len(first) + 6] == [5, *first, 6, 6, tokenizer.id_of("\u2581"), 3, 6]
 
 
+@pytest.mark.slow
 def test_a_graph_with_camembert_s_tokenizer_is_saved(tmp_path):
     served = tf.Module()
     served.tokenizer = _read(WHOLE / "camembert", "camembert")

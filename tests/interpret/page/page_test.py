@@ -80,6 +80,7 @@ def test_words_of_the_heads(bert, found):
     assert given["labels"] == bert.labels and given["word_values"] == why.word_values.tolist()
 
 
+@pytest.mark.slow
 def test_some_layers_views_and_another_target(bert):
     some = gather(bert, ["a film"], PageOptions(["attribution", "heads"], [-1], "good", 2))
     assert some.facts["layers"] == [1] and set(some.arrays) == {"weights"}

@@ -58,6 +58,7 @@ def test_the_same_records_with_the_tokenizer_of_a_model(tmp_path):
     assert written[0] == written[1] and "a_vocabulary/spiece.model" in written[0][0]
 
 
+@pytest.mark.slow
 def test_the_list_of_files_is_in_the_pipeline_once_however_many_steps_there_are(corpus, tmp_path):
     paths = [secrets.token_hex(64) for _ in range(300)]  # random, so that they cannot be compressed
     job = dataclasses.replace(support.job(corpus, [tmp_path / "a"]), paths=paths, formats=["prose"] * len(paths))
