@@ -70,7 +70,7 @@ def test_ids_are_numbers_as_in_the_table(home):
 @pytest.mark.parametrize(
     "flags, message",
     [
-        ({"on_null": "error"}, "every row must have a text with --on_null=error. 1 row of 3 have no text, in line 2"),
+        ({"on_null": "error"}, "every row must have a text with --on_null=error. 1 row of 3 has no text, in line 2"),
         ({"on_null": "drop"}, "--on_null"),
         ({"probabilities": "some"}, "--probabilities"),
         ({"top_k": 0}, "--top_k"),

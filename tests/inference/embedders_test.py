@@ -38,5 +38,5 @@ def test_a_null_title_counts_as_an_empty_one(model, tmp_path):
         columns["text_columns"] = ("title", "text") if name == "text" else (name,)
         with pytest.raises(ValueError, match=r"corpus\.jsonl: every row must have a text .*, in line [12]\. Add the"):
             run_table_job(TableJob(str(corpus), f"{tmp_path}/b.npz", embedder, **columns))
-    with pytest.raises(ValueError, match=r"an index cannot store null\. 1 row of 2 have none, in line 2\. Add"):
+    with pytest.raises(ValueError, match=r"an index cannot store null\. 1 row of 2 has no text, in line 2\. Add"):
         run_table_job(TableJob(str(corpus), f"{tmp_path}/c.npz", Indexer(model), **columns))

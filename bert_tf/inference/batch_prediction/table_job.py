@@ -180,7 +180,7 @@ def _check_missing(table, found, output_format, for_index):
             why, more = "with `on_null=error`", "or pass `on_null=null` or `on_null=skip`"
         raise ValueError(
             f"{table.path}: every row must have a text {why}. {number_of(found.missing, 'row')} of {found.total:,} "
-            f"have no text, {where}. Add the texts, remove the rows, {more}."
+            f"{word_for(found.missing, 'has', 'have')} no text, {where}. Add the texts, remove the rows, {more}."
         )
     kept = "they are left out" if table.on_null == "skip" else "their predictions are null"
     rows = f"{found.missing:,} of {number_of(found.total, 'row')}"
