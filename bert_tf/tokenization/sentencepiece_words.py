@@ -28,7 +28,7 @@ class SentencepieceWords(tf.saved_model.experimental.TrackableResource):
         if not tf.executing_eagerly():  # in a SavedModel, which keeps its kernels
             return operations.sentencepiece_op(model=self._model)
         handle = operations.sentencepiece_op(model=self._model, shared_name=f"words_{uuid.uuid4()}")
-        weakref.finalize(self, _free, handle).atexit = False
+        weakref.finalize(self, _free, handle).atexit = False  # not `_destroy_resource`: exports would store that too
         return handle
 
     def tokenize_with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
